@@ -150,8 +150,7 @@ def _play(
     on_start(runner, len(planned), outcomes)
     if pull_images:
         pending.sort(key=lambda pair: pair[0].image)  # so that few images are on disk
-        backend, is_over = runner.config.sandbox.name, lambda: bool(runner.stop_reason)
-        runner.images = TaskImages(pending, backend, is_over)
+        runner.images = TaskImages(pending, runner.config.sandbox.name)
 
     def record(trajectory: Trajectory) -> None:
         folder.add(trajectory)

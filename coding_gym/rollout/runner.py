@@ -20,6 +20,7 @@ from coding_gym.errors import (
     CodingGymError,
     InfrastructureError,
     InvalidTaskError,
+    MissingDependencyError,
     SandboxUnavailableError,
 )
 from coding_gym.rollout.run_folder import TOKEN_COUNTS, Outcome
@@ -116,6 +117,7 @@ class Runner:
 
         Raises:
             SandboxUnavailableError: This machine cannot run the sandbox.
+            MissingDependencyError: A package or a program is not installed.
         """
         remaining = iter(attempts)
         num_threads = min(self.concurrency, MAX_THREADS)
@@ -127,10 +129,7 @@ class Runner:
 
             async def work() -> None:
                 for task, attempt in takewhile(lambda _: not self.stop_reason, remaining):
-                    async with self.images.pulled(task) if self.images else nullcontext():
-                        if self.stop_reason:  # set while the image was pulled
-                            break
-                        trajectory = await self.play(task, attempt, threads)
+                    trajectory = await self.play(task, attempt, threads)
                     self._count(trajectory)
                     await loop.run_in_executor(records, on_done, trajectory)
 
@@ -162,8 +161,9 @@ class Runner:
         live = LiveEpisode(episode, threads, seed, attempt, self.on_turn)
         failure: Exception | None = None
         try:
-            await live.play(self.player)
-        except SandboxUnavailableError:
+            async with self.images.pulled(task) if self.images else nullcontext():
+                await live.play(self.player)
+        except (MissingDependencyError, SandboxUnavailableError):  # a failure of this machine
             raise
         except Exception as problem:  # noqa: BLE001 - a failure of an agent must not end the run
             failure = problem

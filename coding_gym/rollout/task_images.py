@@ -3,10 +3,10 @@
 import asyncio
 import logging
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
-from coding_gym.errors import InvalidArgumentError, SandboxError
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import get_backend
 from coding_gym.sandbox.images.fetching import fetch_image
 from coding_gym.sandbox.images.layout import full_name, image_names
@@ -19,21 +19,17 @@ _log = logging.getLogger(__name__)
 class TaskImages:
     """The images that a run pulls: from the first attempt at their tasks to the last one.
 
-    Images that existed before the run are kept. If an image cannot be pulled, a warning is logged,
-    and its attempts end with an error.
+    Images that existed before the run are kept.
 
     Args:
         attempts: Pairs of a task and the number of an attempt.
         sandbox: Name of the run's backend: ``namespace``, or ``auto`` if it selects that backend.
-        is_over: Returns True when no more attempts start.
 
     Raises:
         InvalidArgumentError: The backend does not use pulled images.
     """
 
-    def __init__(
-        self, attempts: Iterable[tuple[Task, int]], sandbox: str, is_over: Callable[[], bool]
-    ) -> None:
+    def __init__(self, attempts: Iterable[tuple[Task, int]], sandbox: str) -> None:
         self._backend = get_backend(sandbox)
         if self._backend.name != "namespace":
             raise InvalidArgumentError(
@@ -41,7 +37,6 @@ class TaskImages:
             )
         images = Counter(task.image for task, _ in attempts)
         self._num_pending = {name: n for name, n in images.items() if _is_absent(name)}
-        self._is_over = is_over
         self._lock = asyncio.Lock()  # no image may be removed while another one is pulled
 
     @asynccontextmanager
@@ -50,14 +45,17 @@ class TaskImages:
 
         Raises:
             MissingDependencyError: skopeo is not installed.
+            SandboxError: The image cannot be pulled.
         """
         name = task.image
-        if name in self._num_pending:
+        if name not in self._num_pending:
+            yield
+            return
+        try:
             async with self._lock:
-                if not self._is_over() and not await asyncio.to_thread(_fetch, name):
-                    self._num_pending.pop(name, None)
-        yield
-        if name in self._num_pending:
+                await asyncio.to_thread(fetch_image, name)
+            yield
+        finally:
             self._num_pending[name] -= 1
             if not self._num_pending[name]:
                 async with self._lock:
@@ -74,15 +72,6 @@ class TaskImages:
             remove_unpacked(name, self._backend)
         except OSError as problem:
             _log.warning("image %r cannot be removed: %s", name, problem)
-
-
-def _fetch(name: str) -> bool:
-    try:
-        fetch_image(name)
-    except (InvalidArgumentError, SandboxError) as problem:
-        _log.warning("%s", problem)
-        return False
-    return True
 
 
 def _is_absent(image: str) -> bool:
