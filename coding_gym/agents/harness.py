@@ -288,10 +288,11 @@ class HarnessPlayer(Player):
                 result = await live.in_thread(self._run, live.episode, endpoint.api_key)
         finally:
             live.record_fields = {**requests.record_fields(), "toolset": self.name}
+        if result is None:
+            return
         if requests.failure:
             raise requests.failure
-        if result is not None:
-            await self._end(live, requests, result)
+        await self._end(live, requests, result)
 
     def _change_spec(self, episode: Episode, socket: Path, spec: SandboxSpec) -> SandboxSpec:
         """Adds the harness and its endpoint to the spec of an episode's sandbox."""

@@ -20,7 +20,6 @@ from coding_gym.errors import (
     CodingGymError,
     InfrastructureError,
     InvalidTaskError,
-    MissingDependencyError,
     SandboxUnavailableError,
 )
 from coding_gym.rollout.run_folder import TOKEN_COUNTS, Outcome
@@ -116,8 +115,7 @@ class Runner:
             on_done: Called with each record, by one thread at a time.
 
         Raises:
-            SandboxUnavailableError: This machine cannot run the sandbox.
-            MissingDependencyError: A package or a program is not installed.
+            SandboxUnavailableError: This machine cannot run the sandbox, or cannot pull images.
         """
         remaining = iter(attempts)
         num_threads = min(self.concurrency, MAX_THREADS)
@@ -163,7 +161,7 @@ class Runner:
         try:
             async with self.images.pulled(task) if self.images else nullcontext():
                 await live.play(self.player)
-        except (MissingDependencyError, SandboxUnavailableError):  # a failure of this machine
+        except SandboxUnavailableError:
             raise
         except Exception as problem:  # noqa: BLE001 - a failure of an agent must not end the run
             failure = problem

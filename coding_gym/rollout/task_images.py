@@ -6,7 +6,11 @@ from collections import Counter
 from collections.abc import AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import (
+    InvalidArgumentError,
+    MissingDependencyError,
+    SandboxUnavailableError,
+)
 from coding_gym.sandbox import get_backend
 from coding_gym.sandbox.images.fetching import fetch_image
 from coding_gym.sandbox.images.layout import full_name, image_names
@@ -44,7 +48,7 @@ class TaskImages:
         """Pulls the image of an attempt; removes it after the last attempt that needs it.
 
         Raises:
-            MissingDependencyError: skopeo is not installed.
+            SandboxUnavailableError: skopeo is not installed.
             SandboxError: The image cannot be pulled.
         """
         name = task.image
@@ -53,7 +57,7 @@ class TaskImages:
             return
         try:
             async with self._lock:
-                await asyncio.to_thread(fetch_image, name)
+                await asyncio.to_thread(_fetch, name)
             yield
         finally:
             self._num_pending[name] -= 1
@@ -72,6 +76,13 @@ class TaskImages:
             remove_unpacked(name, self._backend)
         except OSError as problem:
             _log.warning("image %r cannot be removed: %s", name, problem)
+
+
+def _fetch(name: str) -> None:
+    try:
+        fetch_image(name)
+    except MissingDependencyError as problem:  # every other attempt would fail, too
+        raise SandboxUnavailableError(str(problem)) from None
 
 
 def _is_absent(image: str) -> bool:
