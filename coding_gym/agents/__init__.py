@@ -1,7 +1,7 @@
 """Agents, which play the episodes of runs.
 
 - ``player``: the protocol of agents, and the running episode that an agent plays.
-- ``players``: the built-in agents by name. ``scripted``: those without a model, such as ``gold``;
+- ``built_in``: the agents by name. ``scripted``: those without a model, such as ``gold``;
   ``template_repair``, ``predictions``; ``chat``: a model on a server; ``hf``: a local model.
 - ``harness``: command-line agents in the sandbox, with presets in ``presets/``. ``capture``: the
   endpoint that they send their requests to; ``harness_api``: the APIs of the endpoint.

@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from coding_gym.agents.built_in import player_names
 from coding_gym.agents.harness import harness_names
-from coding_gym.agents.players import player_names
 from coding_gym.cli import options
 from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
 from coding_gym.cli.runs import print_result

@@ -14,8 +14,8 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from coding_gym.agents.built_in import get_player
 from coding_gym.agents.player import Player
-from coding_gym.agents.players import get_player
 from coding_gym.arguments import at_least_one, check_arguments, is_integer, is_number
 from coding_gym.episode import EpisodeConfig
 from coding_gym.episode.config import task_digest
@@ -73,7 +73,7 @@ def evaluate(
     Args:
         out: The run folder; see `coding_gym.rollout.RunFolder`.
         player: The agent: a `Player`, the name of an agent without a model, or the arguments of
-            `coding_gym.agents.players.get_player` as JSON values.
+            `coding_gym.agents.built_in.get_player` as JSON values.
         tasks: The task source, the arguments of `coding_gym.load_tasks` as JSON values, or a list
             of tasks or rows; by default ``"bundled"``.
         episode: Arguments of `EpisodeConfig.from_config` except ``tasks``, such as ``toolset``.

@@ -1,4 +1,4 @@
-"""The agents of runs, found by name."""
+"""The built-in agents, found by name."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import fields
