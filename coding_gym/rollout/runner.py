@@ -8,7 +8,7 @@ import traceback
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import takewhile
 from typing import Any
@@ -42,21 +42,17 @@ class Runner:
         concurrency: Maximum number of simultaneous episodes.
         seed: Seed of the run; `attempt_seed` derives the seeds of attempts from it.
         run_id: The run's id in records.
-        max_cost: No more episodes begin after the requests have cost this much; running episodes
-            are played to their end.
-        max_tokens: No more episodes begin after this many tokens of prompts and replies.
+        max_cost: No more episodes begin after the ended episodes have cost this much; running
+            episodes are played to their end.
+        max_tokens: As ``max_cost``, for the tokens of prompts and replies.
         max_lost: No more episodes begin after this many consecutive attempts ended with an error.
-        num_lost: Number of consecutive errors up to the last finished attempt; it stays at
-            ``max_lost`` while the running episodes end.
         cost: Cost of the requests of all ended episodes, in the currency of the prices; a resumed
             run starts with that of its earlier episodes.
         tokens: Tokens of prompts and replies, as for ``cost``.
-        has_unknown_cost: Whether the cost of an episode is unknown.
-        has_unknown_tokens: Whether the tokens of an episode are unknown.
         images: Pulls and removes the images of tasks; None if all images are present.
         on_turn: Called with every turn, on Ray at the end of its episode; without Ray, turns of a
             harness have no results.
-        stopping: If true, no more episodes begin.
+        stopped: A reason why no more episodes begin, other than cost and tokens; "" for none.
 
     Raises:
         InvalidArgumentError: The agent cannot enforce a limit of the episodes.
@@ -70,14 +66,12 @@ class Runner:
     max_cost: float | None = None
     max_tokens: int | None = None
     max_lost: int | None = None
-    num_lost: int = 0
     cost: float = 0.0
     tokens: int = 0
-    has_unknown_cost: bool = False
-    has_unknown_tokens: bool = False
     images: TaskImages | None = None
     on_turn: Callable[[Turn], None] = lambda _: None
-    stopping: bool = False
+    stopped: str = ""
+    _num_lost: int = field(default=0, init=False)  # consecutive errors
 
     def __post_init__(self) -> None:
         """Raises InvalidArgumentError for limits that the agent cannot enforce."""
@@ -90,20 +84,14 @@ class Runner:
             return f"max_cost of {self.max_cost:g} is reached; remedy: a larger max_cost"
         if self.max_tokens is not None and self.tokens >= self.max_tokens:
             return f"max_tokens of {self.max_tokens} is reached; remedy: a larger max_tokens"
-        if self.max_cost is not None and self.has_unknown_cost:
-            return "max_cost cannot be enforced: the server reports no cost; remedy: set prices"
-        if self.max_tokens is not None and self.has_unknown_tokens:
-            return "max_tokens cannot be enforced: the server does not report tokens"
-        if self.max_lost is not None and self.num_lost >= self.max_lost:
-            return f"max_lost: the last {self.num_lost} attempts ended with an error"
-        return "interrupted" if self.stopping else ""
+        return self.stopped
 
     def interrupt(self) -> None:
         """Starts no more episodes, as Ctrl-C does; running episodes continue to their end."""
         _log.warning(
             "interrupted: running episodes continue to their end; interrupt again to stop them"
         )
-        self.stopping = True
+        self.stopped = self.stopped or "interrupted"
 
     async def run(
         self, attempts: Iterable[tuple[Task, int]], on_done: Callable[[Trajectory], None]
@@ -141,15 +129,19 @@ class Runner:
                 await self.player.close()
 
     def _count(self, record: Trajectory) -> None:
-        """Adds an ended episode to the cost and the tokens, or to the consecutive errors."""
-        outcome = Outcome.of(record)
+        """Adds an ended episode to the cost and the tokens, and to the consecutive errors."""
+        outcome, problem = Outcome.of(record), ""
         self.cost += outcome.cost or 0.0
         self.tokens += outcome.tokens
-        if record.usage.get("model_calls"):
-            self.has_unknown_cost |= outcome.cost is None
-            self.has_unknown_tokens |= not record.usage.keys() >= set(TOKEN_COUNTS)
-        if self.max_lost is None or self.num_lost < self.max_lost:
-            self.num_lost = self.num_lost + 1 if record.error_class else 0
+        self._num_lost = self._num_lost + 1 if record.error_class else 0
+        has_calls, counts = record.usage.get("model_calls"), record.usage.keys()
+        if self.max_cost is not None and has_calls and outcome.cost is None:
+            problem = "max_cost cannot be enforced: the server reports no cost; remedy: set prices"
+        elif self.max_tokens is not None and has_calls and not counts >= set(TOKEN_COUNTS):
+            problem = "max_tokens cannot be enforced: the server does not report tokens"
+        elif self.max_lost is not None and self._num_lost >= self.max_lost:
+            problem = f"max_lost: the last {self._num_lost} attempts ended with an error"
+        self.stopped = self.stopped or problem
 
     async def play(self, task: Task, attempt: int, threads: Executor) -> Trajectory:
         """Plays one attempt to its end and returns its record, which includes failures."""

@@ -112,7 +112,7 @@ def test_a_run_that_ends_early_leaves_no_pulled_image(
     def end(_: Trajectory) -> None:
         if is_failing:  # while the third attempt waits for its image
             raise OSError("the disk is full")
-        runners[0].stopping = True
+        runners[0].stopped = "enough"
 
     options = {"concurrency": 3, "episode": _UNGRADED, "on_done": end}
     options["on_start"] = lambda runner, *_: runners.append(runner)
