@@ -10,6 +10,28 @@ from typing import Any
 import coding_gym
 from coding_gym.errors import CodingGymError
 
+
+class ModelError(CodingGymError, RuntimeError):
+    """A model's server failed, so the attempt has no verdict.
+
+    Args:
+        problem: The message.
+        error_class: One of `coding_gym.trajectory.ERROR_CLASSES`.
+    """
+
+    def __init__(self, problem: str, error_class: str = "model") -> None:
+        super().__init__(problem)
+        self.error_class = error_class
+
+
+class RequestRefusedError(ModelError):
+    """The model's server refuses this request as invalid."""
+
+
+class PromptTooLongError(ModelError):
+    """The prompt is longer than the model's context; the episode ends and is graded."""
+
+
 TOKEN_FLAGS: Mapping[str, int] = {
     "logprobs": True,
     "top_logprobs": 1,  # without it, llama.cpp sends twenty alternatives of each token
@@ -55,27 +77,6 @@ _REPLY_LIMIT = re.compile(  # must not match the address "/chat/completions"
 _RENAMED = re.compile(r"max_completion_tokens.*instead", re.IGNORECASE | re.DOTALL)
 _MIN_REPLY_TOKENS = 16
 _SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD")  # in names of environment variables
-
-
-class ModelError(CodingGymError, RuntimeError):
-    """A model's server failed, so the attempt has no verdict.
-
-    Args:
-        problem: The message.
-        error_class: One of `coding_gym.trajectory.ERROR_CLASSES`.
-    """
-
-    def __init__(self, problem: str, error_class: str = "model") -> None:
-        super().__init__(problem)
-        self.error_class = error_class
-
-
-class RequestRefusedError(ModelError):
-    """The model's server refuses this request as invalid."""
-
-
-class PromptTooLongError(ModelError):
-    """The prompt is longer than the model's context; the episode ends and is graded."""
 
 
 def model_error(status: int, problem: str) -> ModelError:
