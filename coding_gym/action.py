@@ -78,9 +78,13 @@ class Completion(str):
         calls = [{"name": c.name, "arguments": dict(c.arguments)} for c in self.calls or ()]
         return "\n".join(filter(None, (self.reasoning, str(self), *map(json.dumps, calls))))
 
-    def __getnewargs__(self) -> tuple[Any, ...]:
-        sampled = str(self), self.token_ids, self.logprobs
-        return *sampled, self.calls, self.weight_version, self.reasoning, self.is_cut
+    def replaced(self, text: str, **attributes: Any) -> Self:
+        """Returns a copy with another text and other attributes."""
+        _, current = self.__getnewargs_ex__()
+        return type(self)(text, **(current | attributes))
+
+    def __getnewargs_ex__(self) -> tuple[tuple[str], dict[str, Any]]:
+        return (str(self),), {name: getattr(self, name) for name in self.__slots__}
 
 
 class Stop(str):

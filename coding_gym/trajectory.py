@@ -3,8 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
+from coding_gym.action import Completion
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import Grade
@@ -124,6 +125,37 @@ class Turn(JsonRecord):
     reward_parts: Mapping[str, float] = field(default_factory=dict)
     duration_s: float = 0.0
     model_call: ModelCall | None = None
+
+    @classmethod
+    def of(cls, reply: Completion, **others: Any) -> Self:
+        """Returns the turn of a reply; ``others`` are the other attributes."""
+        attributes: dict[str, Any] = {
+            "action": str(reply),
+            "token_ids": reply.token_ids,
+            "exact": reply.exact,
+            "logprobs": reply.logprobs,
+            "carries_calls": reply.calls is not None,
+            "calls": reply.calls or (),
+            "is_cut": reply.is_cut,
+            "weight_version": reply.weight_version,
+        }
+        return cls(**attributes | others)
+
+    def completion(self, reasoning: str = "") -> Completion:
+        """Returns the reply of the turn, to play it again.
+
+        Args:
+            reasoning: The reasoning in the message of the reply, which the turn does not have.
+        """
+        return Completion(
+            self.action,
+            token_ids=self.token_ids if self.exact else (),
+            logprobs=self.logprobs if self.exact else None,
+            calls=self.calls if self.carries_calls else None,
+            weight_version=self.weight_version,
+            reasoning=reasoning if self.carries_calls else "",
+            is_cut=self.is_cut,
+        )
 
     @property
     def has_prompt_ids(self) -> bool:

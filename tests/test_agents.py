@@ -4,7 +4,7 @@ from pathlib import Path
 import pytest
 from episodes import Env, MakeEnv, played_by, restored_registries, shell
 
-from coding_gym.agents.players import get_player
+from coding_gym.agents.built_in import get_player
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools import get_toolset, register_toolset, toolset_names
 from coding_gym.trajectory import StopReason

@@ -14,7 +14,7 @@ from sandbox_fixtures import NO_LANDLOCK, NO_UNSHARE, run_on
 from typer.main import get_command
 
 from coding_gym import load_tasks
-from coding_gym.agents.players import get_player
+from coding_gym.agents.built_in import get_player
 from coding_gym.cli import demo
 from coding_gym.cli.app import app
 from coding_gym.rollout import RunFolder

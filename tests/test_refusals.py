@@ -9,10 +9,14 @@ from unittest.mock import Mock
 import pytest
 from model_server import Answer, ChatServer, message
 
-from coding_gym.agents.live_episode import ModelError, PromptTooLongError, RequestRefusedError
 from coding_gym.agents.model_client import OpenAIClient, get_client
+from coding_gym.agents.model_errors import (
+    ModelError,
+    PromptTooLongError,
+    RequestRefusedError,
+    model_error,
+)
 from coding_gym.agents.model_reply import Reply, read_reply
-from coding_gym.agents.refusals import model_error
 from coding_gym.calls import ToolCall
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.trajectory import ModelCall

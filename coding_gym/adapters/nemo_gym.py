@@ -17,7 +17,7 @@ from typing import Any
 
 from coding_gym.action import Completion
 from coding_gym.adapters.session import Session
-from coding_gym.agents.tool_use import gold
+from coding_gym.agents.scripted import gold
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import missing_extra
 from coding_gym.sandbox.options import SandboxOptions

@@ -26,10 +26,9 @@ from typing import Any
 
 from coding_gym.adapters.samples import longest_segment
 from coding_gym.agents.chat import Sampling
-from coding_gym.agents.harness import Harness
-from coding_gym.agents.harness_player import HarnessPlayer
+from coding_gym.agents.harness import Harness, HarnessPlayer
 from coding_gym.agents.hf import HuggingFaceAgent
-from coding_gym.agents.live_episode import ModelError
+from coding_gym.agents.model_errors import ModelError
 from coding_gym.arguments import at_least_one
 from coding_gym.episode import EpisodeConfig
 from coding_gym.errors import InvalidArgumentError

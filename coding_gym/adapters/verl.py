@@ -20,10 +20,11 @@ from uuid import uuid4
 from coding_gym.action import Completion
 from coding_gym.adapters.samples import longest_segment
 from coding_gym.adapters.session import outcome_metrics, task_options
-from coding_gym.agents.harness import get_harness
-from coding_gym.agents.harness_player import HarnessPlayer
-from coding_gym.agents.live_episode import ModelError, PromptTooLongError
-from coding_gym.agents.local_chat import LocalModel
+from coding_gym.agents.harness import HarnessPlayer, get_harness
+from coding_gym.agents.local_chat import LocalChat, play_by_ids
+from coding_gym.agents.model_errors import ModelError, PromptTooLongError
+from coding_gym.agents.model_reply import Reply
+from coding_gym.agents.player import Complete, LiveEpisode, Player
 from coding_gym.episode import EpisodeConfig
 from coding_gym.optional import missing_extra
 from coding_gym.rollout.runner import Runner
@@ -143,7 +144,7 @@ class RepairAgentLoop(AgentLoopBase):
         return fields, segment["trained_part"] * sum(mask) / max(sum(segment["env_mask"]), 1)
 
 
-class _ServedModel(LocalModel):
+class _ServedModel(Player):
     """The trainer's model on verl's rollout servers, for one episode.
 
     Attributes:
@@ -164,13 +165,19 @@ class _ServedModel(LocalModel):
         config = loop.rollout_config
         self._context = config.prompt_length + config.response_length
 
+    async def play(self, live: LiveEpisode) -> None:
+        await play_by_ids(live, self.tokenizer, self.reply)
+
+    def chat(self, seed: int) -> Complete:
+        return LocalChat(self.tokenizer, self.reply, seed).complete
+
     async def reply(
         self,
         prompt_ids: list[int],
         max_tokens: int | None,  # noqa: ARG002 - verl limits the length of replies
         attempt_seed: int,  # noqa: ARG002 - verl's servers have the seeds
         turn: int,  # noqa: ARG002
-    ) -> tuple[Completion, ModelCall]:
+    ) -> Reply:
         if not self._rewrites_history:  # the first prompt is the shortest prompt
             full_length = len(prompt_ids) + self._loop.rollout_config.response_length
             self._context = min(self._context, full_length)
@@ -196,4 +203,4 @@ class _ServedModel(LocalModel):
             completion_tokens=len(ids),
             duration_s=time.perf_counter() - start_s,
         )
-        return action, call
+        return Reply(action, call, tuple(prompt_ids))

@@ -1,33 +1,15 @@
-"""The protocol of agents with a chat model, and the agent for a model on a server."""
+"""The agent for a chat model on a server, and the settings of its sampling."""
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Protocol
+from typing import Any
 
-from coding_gym.agents.live_episode import LiveEpisode, Player
 from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.agents.model_reply import Reply
+from coding_gym.agents.player import Complete, LiveEpisode, Player
 from coding_gym.envs.chat_request import chat_request
 from coding_gym.json_record import JsonRecord
 from coding_gym.tools.formats import explains_format
-
-Complete = Callable[[Mapping[str, Any]], Awaitable[Reply]]
-"""Returns the reply to a request in the form of OpenAI's chat completions."""
-
-
-class ModelAgent(Player, Protocol):
-    """An agent whose model can also reply to the requests of a harness."""
-
-    def chat(self, seed: int) -> Complete:
-        """Returns the function that replies to the requests of one episode.
-
-        The agent's sampling settings take precedence over those of a request; of the two values of
-        ``max_tokens`` the smaller one applies.
-
-        Args:
-            seed: The seed of the attempt.
-        """
-        ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +46,7 @@ class Sampling(JsonRecord):
         return {**fields, **extra}
 
 
-class ChatAgent(ModelAgent):
+class ChatAgent(Player):
     """Plays episodes with a chat model, by native tool calls or any text format.
 
     The history is append-only: it contains each reply as it was received, with ids and argument
@@ -89,7 +71,7 @@ class ChatAgent(ModelAgent):
         return {"base_url": self._client.base_url, "sampling": self._sampling.body()}
 
     def chat(self, seed: int) -> Complete:
-        """Returns the function that replies to requests; see `ModelAgent`."""
+        """Returns the function that replies to requests; see `Player`."""
         settings = {"model": self.model, "seed": seed, **self._sampling.body()}
 
         async def complete(request: Mapping[str, Any]) -> Reply:
@@ -101,13 +83,13 @@ class ChatAgent(ModelAgent):
 
     async def play(self, live: LiveEpisode) -> None:
         """Requests actions until the episode has ended."""
+        await live.start()
         complete = self.chat(live.seed)
         api = "text" if explains_format(live.episode.tool_format) else "chat"
         while not live.ended:
             num_tokens = live.episode.info()["budget"]["tokens"]
             limit = {} if num_tokens is None else {"max_tokens": max(1, num_tokens)}
-            reply = await complete({**chat_request(live.episode, api), **limit})
-            await live.step(reply.action, reply.call, reply.prompt_ids)
+            await live.step(await complete({**chat_request(live.episode, api), **limit}))
 
     async def close(self) -> None:
         """Closes the connections to the server."""

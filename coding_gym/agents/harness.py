@@ -1,4 +1,6 @@
-"""Command-line agents as data: packages, command, environment variables and files.
+"""Harnesses: command-line agents as data, and the agent that runs a harness in the sandbox.
+
+A harness is a TOML file with packages, a command, environment variables and files:
 
     name = "my-agent"
     pip = ["my-agent==1.2"]
@@ -12,7 +14,8 @@
     ".my-agent/settings.json" = '{"telemetry": false}'
 
 The command, the variables and the files can contain ``{base_url}``, ``{api_key}`` and ``{model}``;
-the command must contain ``{problem}``.
+the command must contain ``{problem}``. The sandbox can connect only to the capture endpoint
+(`coding_gym.agents.capture`), which forwards the requests of the harness to the model.
 """
 
 import logging
@@ -21,18 +24,27 @@ import shlex
 import tomllib
 from collections.abc import Mapping
 from dataclasses import dataclass, field, fields, replace
+from functools import partial
 from importlib.resources import files
 from pathlib import Path
+from typing import Any
 
+from coding_gym.action import Stop
+from coding_gym.agents.capture import CapturedRequests, CaptureEndpoint
+from coding_gym.agents.model_errors import public_text
+from coding_gym.agents.player import LiveEpisode, Player
 from coding_gym.arguments import check_arguments, unknown_name
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.calls import ExecResult
+from coding_gym.episode import Episode, Limits
+from coding_gym.errors import CodingGymError, InfrastructureError, InvalidArgumentError
 from coding_gym.json_record import JsonRecord
-from coding_gym.sandbox import SandboxSpec, default_interpreter
+from coding_gym.sandbox import SandboxSpec, default_interpreter, get_backend
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.images.store import build_sandbox
 from coding_gym.sandbox.ownership import cache_folder
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Mount, SandboxLimits
+from coding_gym.trajectory import StopReason
 from coding_gym.workspace.installing import BUILD_TIMEOUT_S, Installation
 
 _log = logging.getLogger(__name__)
@@ -43,7 +55,6 @@ LAYER = "/opt/harness"
 _SCHEMA = 1
 _PRESETS = files("coding_gym.agents") / "presets"
 _PINNED = re.compile(r".+(==[^*]+|@\d[^/ ]*|@[0-9a-f]{7,}|\.whl|\.tgz)")
-_MISSPELT = re.compile(r"\{(base-url|api-key)\}")
 _SCRATCH = "/opt/scratch"
 _PATHS = f"{LAYER}/bin:{LAYER}/node_modules/.bin"
 _BUILD_VARIABLES = {
@@ -55,6 +66,28 @@ _BUILD_VARIABLES = {
 _BUILD_LIMITS = SandboxLimits(
     disk_bytes=4 << 30, num_inodes=1_000_000, num_processes=1024, file_bytes=4 << 30
 )
+
+_PORT = 8765
+_BASE_URL = f"http://127.0.0.1:{_PORT}/v1"
+_UNSUPPORTED = ("warn_tokens", "warn_tool_calls", "max_repeats", "max_format_errors")
+_TIMEOUT_S = 3600.0  # time limit of an episode without `max_seconds`
+_TAIL_CHARS = 4096  # characters of the harness's output in the record
+# The subshell kills the command when the endpoint closes its connection.
+_SCRIPT = f"""
+(
+  exec 3<>/dev/tcp/127.0.0.1/{_PORT} || exit
+  read -r <&3
+  kill -KILL $$
+) > /dev/null 2>&1 &
+watch=$!
+disown  # otherwise bash prints the killed command
+(
+{{command}}
+)
+code=$?
+kill -KILL $watch
+exit $code
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -92,12 +125,6 @@ class Harness(JsonRecord):
             raise InvalidArgumentError(
                 f"pip and npm must name versions of packages, got {', '.join(unpinned)}; "
                 "write pip packages as name==1.0, npm packages as name@1.0"
-            )
-        texts = "\n".join((self.command, *self.env.values(), *self.files.values()))
-        if misspelt := _MISSPELT.search(texts):
-            raise InvalidArgumentError(
-                f"{misspelt[0]} is an unknown placeholder; did you mean "
-                f"{misspelt[0].replace('-', '_')}?"
             )
         try:
             re.compile(self.failure)
@@ -209,3 +236,112 @@ def _install_commands(harness: Harness, python: str) -> list[str]:
             f"npm install --no-audit --no-fund --prefix {LAYER} {shlex.join(harness.npm)}"
         )
     return commands
+
+
+class HarnessError(CodingGymError, RuntimeError):
+    """A harness ended before the first reply of the model; the attempt has no verdict."""
+
+
+class HarnessPlayer(Player):
+    """Plays episodes with a harness that runs in the episode's sandbox.
+
+    Each episode has a separate endpoint and API key. After a limit is reached or the model fails,
+    all requests get error responses; ``grace_s`` seconds after the first of these responses, the
+    harness is killed. The default of ``max_seconds`` is an hour. When the harness has ended, the
+    tree is graded. Chat, tools and turns of the record come from the requests.
+
+    Args:
+        harness: The harness.
+        agent: The agent whose model replies to the requests of the harness.
+        grace_s: Seconds between the first refused request and the kill of the harness.
+    """
+
+    def __init__(self, harness: Harness, agent: Player, *, grace_s: float = 30.0) -> None:
+        self.name, self.model = harness.name, agent.model
+        self._harness, self._agent, self._grace_s = harness, agent, grace_s
+
+    def describe(self) -> Mapping[str, Any]:
+        """Returns the settings of the harness and of the agent whose model it uses."""
+        return {**self._agent.describe(), "harness": self._harness.to_json()}
+
+    def check(self, limits: Limits) -> None:
+        """Raises InvalidArgumentError for limits that cannot be enforced on a harness."""
+        if names := [name for name in _UNSUPPORTED if getattr(limits, name)]:
+            raise InvalidArgumentError(
+                f"a harness parses and runs its calls itself, so {', '.join(names)} cannot be "
+                "enforced; remove these limits"
+            )
+
+    async def play(self, live: LiveEpisode) -> None:
+        """Runs the harness in the sandbox until it ends, then grades the tree.
+
+        Raises:
+            HarnessError: The harness ended before the first reply of the model.
+            ModelError: The model failed.
+        """
+        requests = CapturedRequests(live, self._agent.chat(live.seed))
+        try:
+            async with CaptureEndpoint(requests, self._grace_s) as endpoint:
+                await live.start(partial(self._change_spec, live.episode, endpoint.path))
+                if live.ended:
+                    return
+                result = await live.in_thread(self._run, live.episode, endpoint.api_key)
+        finally:
+            live.record_fields = {**requests.record_fields(), "toolset": self.name}
+        if result is None:
+            return
+        if requests.failure:
+            raise requests.failure
+        await self._end(live, requests, result)
+
+    def _change_spec(self, episode: Episode, socket: Path, spec: SandboxSpec) -> SandboxSpec:
+        """Adds the harness and its endpoint to the spec of an episode's sandbox."""
+        spec = with_layer(self._harness, get_backend(episode.config.sandbox.name), spec)
+        return replace(spec, forwards={_PORT: socket})
+
+    def _run(self, episode: Episode, api_key: str) -> ExecResult | None:
+        """Runs the harness; returns None if the sandbox died, which the episode has recorded."""
+        values = {"base_url": _BASE_URL, "api_key": api_key, "model": self.model}
+        harness = self._harness.filled(values)
+        script = _SCRIPT.format(command=harness.shell_command(episode.task.problem_statement))
+        max_seconds = episode.bounds.max_seconds
+        timeout_s = _TIMEOUT_S if max_seconds is None else max_seconds + self._grace_s
+        try:
+            with episode.access() as context:
+                sandbox = context.sandbox
+                home = sandbox.run('printf %s "$HOME"').output
+                for path, text in harness.files.items():
+                    sandbox.write_file(f"{home}/{path}", text.encode())
+                result = sandbox.run(script, timeout_s=timeout_s, env=dict(harness.env))
+        except InfrastructureError:
+            return None
+        return replace(result, output=result.output.replace(api_key, "[key]"))
+
+    async def _end(self, live: LiveEpisode, requests: CapturedRequests, result: ExecResult) -> None:
+        """Ends and grades the episode; records the reason why the harness ended."""
+        output = result.output[-_TAIL_CHARS:].strip() or "no output"
+        outcome = public_text(f"exit code {result.exit_code}: {output}")
+        if not (requests.replies or requests.is_too_long or requests.limit):
+            raise HarnessError(f"{self.name} ended before the first reply of the model: {outcome}")
+        reason = self._reason(requests, result)
+        is_failure, text = reason is StopReason.STOPPED, f"{self.name} has ended: {reason}"
+        await live.step(Stop(text if is_failure else f"{text}, {outcome}"))
+        live.record_fields["turns"] += live.episode.turns
+        if live.episode.stop_reason is StopReason.STOPPED:
+            live.record_fields["stop_reason"] = reason
+            if is_failure:
+                _log.warning("%s, %s: %s", live.episode.task.task_id, self.name, outcome)
+                live.record_fields["error"] = outcome
+
+    def _reason(self, requests: CapturedRequests, result: ExecResult) -> StopReason:
+        """Returns the reached limit, ``STOPPED`` after a failed run, or ``SUBMITTED``."""
+        if requests.limit:
+            return requests.limit
+        if result.timed_out:
+            return StopReason.MAX_TIME
+        is_failure = self._harness.is_failure(result.exit_code, result.output)
+        return StopReason.STOPPED if is_failure else StopReason.SUBMITTED
+
+    async def close(self) -> None:
+        """Closes the agent whose model the harness uses; idempotent."""
+        await self._agent.close()

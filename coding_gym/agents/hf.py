@@ -10,8 +10,10 @@ from typing import Any
 
 from coding_gym.action import Completion
 from coding_gym.agents.chat import Sampling
-from coding_gym.agents.live_episode import ModelError, PromptTooLongError
-from coding_gym.agents.local_chat import LocalModel
+from coding_gym.agents.local_chat import LocalChat, play_by_ids
+from coding_gym.agents.model_errors import ModelError, PromptTooLongError
+from coding_gym.agents.model_reply import Reply
+from coding_gym.agents.player import Complete, LiveEpisode, Player
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_extra
 from coding_gym.text.tokenizers import get_tokenizer
@@ -28,7 +30,7 @@ Sampled = tuple[list[int], list[float]]
 """Sampled ids, and the log-probability of each."""
 
 
-class HuggingFaceAgent(LocalModel):
+class HuggingFaceAgent(Player):
     """Plays episodes with a causal language model of ``transformers`` in this process.
 
     *Replies* end at a stop token, which their ids include. Log-probabilities are those of the
@@ -51,6 +53,7 @@ class HuggingFaceAgent(LocalModel):
             ``model`` needs only the tokenizer. The model's generation config is replaced.
 
     Attributes:
+        tokenizer: The name of the tokenizer that the episodes must use.
         context: Maximum tokens of a prompt and its reply together; `sys.maxsize` if unknown.
 
     Raises:
@@ -111,10 +114,18 @@ class HuggingFaceAgent(LocalModel):
             "dtype": str(self._model.dtype).removeprefix("torch."),
         }
 
+    async def play(self, live: LiveEpisode) -> None:
+        """Generates actions until the episode has ended."""
+        await play_by_ids(live, self.tokenizer, self.reply)
+
+    def chat(self, seed: int) -> Complete:
+        """Returns the function that replies to requests; see `Player`."""
+        return LocalChat(self.tokenizer, self.reply, seed).complete
+
     async def reply(
         self, prompt_ids: list[int], max_tokens: int | None, attempt_seed: int, turn: int
-    ) -> tuple[Completion, ModelCall]:
-        """Returns the reply to a prompt, generated in a batch with other waiting requests."""
+    ) -> Reply:
+        """Samples a reply, in a batch with other waiting requests; see `local_chat.Sample`."""
         start_s = time.perf_counter()
         if len(prompt_ids) >= self.context:
             raise PromptTooLongError(
@@ -134,7 +145,8 @@ class HuggingFaceAgent(LocalModel):
             finish_reason="stop" if is_ended else "length",
             duration_s=time.perf_counter() - start_s,
         )
-        return Completion(text, ids, logprobs, is_cut=not is_ended), call
+        action = Completion(text, ids, logprobs, is_cut=not is_ended)
+        return Reply(action, call, tuple(prompt_ids))
 
     async def _sample(self, request: Request) -> Sampled:
         """Adds a request to the waiting requests, and waits for its reply."""

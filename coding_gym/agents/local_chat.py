@@ -1,18 +1,17 @@
-"""Models that sample token ids without a server: they play episodes and serve harnesses."""
+"""Episodes and harnesses of models that sample token ids, without a server."""
 
 import asyncio
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from copy import deepcopy
 from dataclasses import replace
-from typing import Any, NamedTuple, Protocol
+from typing import Any
 
 from coding_gym.action import Completion
-from coding_gym.agents.chat import Complete, ModelAgent
-from coding_gym.agents.live_episode import LiveEpisode, ModelError, RequestRefusedError
+from coding_gym.agents.model_errors import ModelError, RequestRefusedError
 from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.past_chats import PastChats, message_key, plain_message
-from coding_gym.calls import ToolCall
+from coding_gym.agents.player import LiveEpisode
 from coding_gym.envs.chat_request import normalised_for_templates
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import get_chat
@@ -20,87 +19,64 @@ from coding_gym.text.chat_history import ChatIds
 from coding_gym.text.neutral import in_strings, neutralise, restore
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools.formats import ReplyParser
-from coding_gym.trajectory import Message, ModelCall
+from coding_gym.trajectory import Message
 
 Tools = Sequence[Mapping[str, Any]]
 
-# Fields of a request that a local model does not support, and their defaults.
+# Fields of a request that these models do not support, and their defaults.
 _UNSUPPORTED = {"n": 1, "stop": None, "response_format": None, "tool_choice": "auto"}
 
 
-class LocalModel(ModelAgent, Protocol):
-    """An agent whose model samples token ids, for episodes and for harnesses (`LocalChat`).
+Sample = Callable[[list[int], int | None, int, int], Awaitable[Reply]]
+"""Samples a reply to a prompt.
+
+The arguments are the ids of the prompt, the maximum number of tokens (a lower limit of the model's
+settings applies), the seed of the attempt, and the number of the reply in the attempt. The reply is
+the text without the stop token, with all sampled ids. Errors are `PromptTooLongError`, if the
+prompt is as long as the model's context or longer, and `ModelError`.
+"""
+
+
+async def play_by_ids(live: LiveEpisode, tokenizer: str, sample: Sample) -> None:
+    """Plays an episode with a model that samples token ids.
 
     A prompt consists of the previous prompt, the sampled ids, and the ids of the new messages, as
     in `TranscriptObservation`, so prefixes never change.
     Control tokens in issues and results are encoded as plain text.
 
-    Attributes:
-        tokenizer: The name of the tokenizer that the episodes must use.
+    Args:
+        live: The episode.
+        tokenizer: The name of the model's tokenizer, which the episode must use too.
+        sample: Samples the replies.
+
+    Raises:
+        ModelError: The episode has another tokenizer, or the model failed.
     """
+    episode = live.episode
+    if episode.tokenizer is not get_tokenizer(tokenizer):
+        raise ModelError(
+            f"the episodes need the tokenizer of the model, got {episode.tokenizer.name!r}; set "
+            f"tokenizer={tokenizer!r}",
+            "refused",
+        )
+    await live.start()
+    chat = get_chat(episode.tokenizer, episode.toolset.schemas, episode.tool_format)
+    history = ChatIds(chat)
 
-    tokenizer: str
+    def prompt() -> list[int]:
+        replies = [turn.token_ids for turn in episode.turns[history.num_replies :]]
+        history.extend(episode.messages[history.num_messages :], replies)
+        ids: list[int] = history.ids(sys.maxsize).tolist()
+        return ids
 
-    async def reply(
-        self, prompt_ids: list[int], max_tokens: int | None, attempt_seed: int, turn: int
-    ) -> tuple[Completion, ModelCall]:
-        """Returns the reply to a prompt.
-
-        Args:
-            prompt_ids: The prompt.
-            max_tokens: Maximum tokens of the reply; a lower limit of the model's settings applies.
-            attempt_seed: Seed of the attempt.
-            turn: Number of the reply in the attempt.
-
-        Returns:
-            The text without the stop token, with all sampled ids; and the token counts and the
-            duration of the request.
-
-        Raises:
-            PromptTooLongError: The prompt is as long as the model's context or longer.
-            ModelError: The model failed.
-        """
-        ...
-
-    def chat(self, seed: int) -> Complete:
-        """Returns the function that replies to requests; see `ModelAgent`."""
-        return LocalChat(self, seed).complete
-
-    async def play(self, live: LiveEpisode) -> None:
-        """Generates actions until the episode has ended."""
-        episode = live.episode
-        if episode.tokenizer is not get_tokenizer(self.tokenizer):
-            raise ModelError(
-                f"episodes of agent {self.name!r} need the tokenizer of its model, got "
-                f"{episode.tokenizer.name!r}; set tokenizer={self.tokenizer!r}",
-                "refused",
-            )
-        chat = get_chat(episode.tokenizer, episode.toolset.schemas, episode.tool_format)
-        history = ChatIds(chat)
-
-        def prompt() -> list[int]:
-            replies = [turn.token_ids for turn in episode.turns[history.num_replies :]]
-            history.extend(episode.messages[history.num_messages :], replies)
-            ids: list[int] = history.ids(sys.maxsize).tolist()
-            return ids
-
-        while not live.ended:
-            ids = await live.in_thread(prompt)
-            max_tokens = episode.info()["budget"]["tokens"]
-            reply, call = await self.reply(ids, max_tokens, live.seed, episode.usage.turns)
-            await live.step(reply, call, ids)
-
-
-class _Past(NamedTuple):
-    """The tools of an earlier request, and the ids of its prompt and reply."""
-
-    tools: Tools
-    prompt_ids: list[int]
-    completion_ids: list[int]
+    while not live.ended:
+        ids = await live.in_thread(prompt)
+        max_tokens = episode.info()["budget"]["tokens"]
+        await live.step(await sample(ids, max_tokens, live.seed, episode.usage.turns))
 
 
 class LocalChat:
-    """Serves the requests of one episode with a local model.
+    """Replies to the requests of one episode's harness by a model that samples token ids.
 
     A chat that begins with an earlier request and its unchanged reply continues their ids, so
     sampled ids are never encoded again. Any other chat is rendered by the chat template. Control
@@ -113,17 +89,17 @@ class LocalChat:
     settings apply; a request can only lower ``max_tokens``.
 
     Args:
-        agent: The model. Replies of episodes that share an agent are generated in batches.
+        tokenizer: The name of the model's tokenizer.
+        sample: Samples the replies.
         seed: The seed of the attempt.
     """
 
-    def __init__(self, agent: LocalModel, seed: int = 0) -> None:
-        self._agent, self._seed = agent, seed
-        self._tokenizer = get_tokenizer(agent.tokenizer)
+    def __init__(self, tokenizer: str, sample: Sample, seed: int = 0) -> None:
+        self._tokenizer, self._sample, self._seed = get_tokenizer(tokenizer), sample, seed
         self._control = [*self._tokenizer.special_tokens]
-        self._past_chats = PastChats[_Past](message_key)
-        self._replies: dict[str, Message] = {}  # as sampled, by the restored reply's key
-        self._num_replies = 0
+        self._past_chats = PastChats(message_key)
+        self._past: list[tuple[Tools, Reply]] = []  # the tools of each request, and its reply
+        self._sampled: dict[str, Message] = {}  # replies with control tokens, by `message_key`
 
     async def complete(self, request: Mapping[str, Any]) -> Reply:
         """Returns the reply to a request in the form of OpenAI's chat completions.
@@ -146,37 +122,36 @@ class LocalChat:
         messages = [plain_message(message) for message in request["messages"]]
         tools = request.get("tools") or []
         prompt_ids = await asyncio.to_thread(self._prompt, messages, tools)
-        turn, self._num_replies = self._num_replies, self._num_replies + 1
-        completion, call = await self._agent.reply(
-            prompt_ids, request.get("max_tokens"), self._seed, turn
-        )
-        sampled = Reply(self._parsed(completion, tools, messages), call, tuple(prompt_ids))
+        limit = request.get("max_tokens")
+        sampled = await self._sample(prompt_ids, limit, self._seed, len(self._past))
+        sampled = replace(sampled, action=self._parsed(sampled.action, tools, messages))
         reply = replace(sampled, action=self._restored(sampled.action))
-        past = _Past(tools, prompt_ids, list(completion.token_ids))
-        self._past_chats.add([*messages, reply.message], past)
-        self._replies[message_key(reply.message)] = sampled.message
+        self._past_chats.add([*messages, reply.message], len(self._past))
+        self._past.append((tools, reply))
+        self._sampled[message_key(reply.message)] = sampled.message
         return reply
 
     def _prompt(self, messages: list[Message], tools: Tools) -> list[int]:
         """Returns the ids of a chat; they continue those of the longest earlier chat, if any."""
-        length, last = self._past_chats.find(messages)
-        if last is not None and last.tools != tools:
-            length, last = 0, None
+        length, number = self._past_chats.find(messages)
+        past_tools, past = (None, None) if number is None else self._past[number]
+        if past_tools != tools:
+            length, past = 0, None
         new_messages = messages[length:]
         if all(message["role"] in ("system", "user", "tool") for message in new_messages):
             try:
                 chat = get_chat(self._tokenizer, self._neutral(tools))
-                part = chat.opening(new_messages) if last is None else chat.answers(new_messages)
+                if past is None:
+                    part = chat.opening(new_messages)
+                    return [*part.ids, *part.prompt]
+                part = chat.answers(new_messages)
+                later_ids = chat.join(past.action.token_ids, part.ids)
+                return [*past.prompt_ids, *later_ids, *part.prompt]
             except InvalidArgumentError:  # the template moves or rewrites a message
                 pass
-            else:
-                if last is None:
-                    return [*part.ids, *part.prompt]
-                later_ids = chat.join(last.completion_ids, part.ids)
-                return [*last.prompt_ids, *later_ids, *part.prompt]
         try:
             safe = [
-                deepcopy(self._replies.get(message_key(message))) or self._neutral(message)
+                deepcopy(self._sampled.get(message_key(message))) or self._neutral(message)
                 for message in messages
             ]
             return self._render(normalised_for_templates(safe), self._neutral(tools) or None)
@@ -203,7 +178,7 @@ class LocalChat:
         parsed = ReplyParser("auto", tools).read(reply, call_ids)
         if not (tools and parsed.calls) or any(call.error for call in parsed.calls):
             return reply
-        return _with_parts(reply, parsed.text, parsed.calls, parsed.reasoning)
+        return reply.replaced(parsed.text, calls=parsed.calls, reasoning=parsed.reasoning)
 
     def _restored(self, reply: Completion) -> Completion:
         """Returns a reply with the control tokens that `_neutral` has split restored."""
@@ -211,13 +186,4 @@ class LocalChat:
             replace(call, arguments=restore(call.arguments, self._control))
             for call in reply.calls or ()
         ]
-        text = restore(str(reply), self._control)
-        return _with_parts(reply, text, calls or None, reply.reasoning)
-
-
-def _with_parts(
-    reply: Completion, text: str, calls: Sequence[ToolCall] | None, reasoning: str
-) -> Completion:
-    """Returns a reply with another text, other calls and another reasoning."""
-    sampled = reply.token_ids, reply.logprobs
-    return Completion(text, *sampled, calls, reply.weight_version, reasoning, reply.is_cut)
+        return reply.replaced(restore(str(reply), self._control), calls=calls or None)

@@ -11,9 +11,15 @@ from dataclasses import dataclass, fields
 from typing import Any
 from urllib.parse import urlsplit
 
-from coding_gym.agents.live_episode import ModelError, public_text
+from coding_gym.agents.model_errors import (
+    INVALID,
+    TOKEN_FLAGS,
+    ModelError,
+    accepted_request,
+    model_error,
+    public_text,
+)
 from coding_gym.agents.model_reply import Prices, Reply, read_reply
-from coding_gym.agents.refusals import INVALID, TOKEN_FLAGS, accepted_request, model_error
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_extra
 

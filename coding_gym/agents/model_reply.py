@@ -7,15 +7,12 @@ from dataclasses import dataclass
 from typing import Any
 
 from coding_gym.action import Completion
-from coding_gym.agents.live_episode import ModelError
-from coding_gym.agents.refusals import INVALID, model_error
+from coding_gym.agents.model_errors import INVALID, ModelError, model_error
 from coding_gym.arguments import is_number
 from coding_gym.episode import transcript
 from coding_gym.json_record import JsonRecord
 from coding_gym.tools.formats import ParsedAction, message_calls
 from coding_gym.trajectory import Message, ModelCall
-
-_MESSAGE_KEYS = ("content", "reasoning_content", "reasoning", "tool_calls")
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,34 +76,31 @@ def read_reply(
     Raises:
         ModelError: The response has no message, or a content policy withheld it.
     """
-    try:
-        choice = data["choices"][0]
-        message = {k: choice["message"][k] for k in _MESSAGE_KEYS if choice["message"].get(k)}
-    except (TypeError, KeyError, IndexError, AttributeError):
-        error = data.get("error") if isinstance(data, Mapping) else None
-        if error:  # some proxies report errors with status 200
-            code = error.get("code") if isinstance(error, Mapping) else None
+    choice = _at(data, "choices", 0)
+    message = _at(choice, "message")
+    if not isinstance(message, Mapping):
+        if error := _at(data, "error"):  # some proxies report errors with status 200
+            code = _at(error, "code")
             status = code if isinstance(code, int) else INVALID[0]
-            raise model_error(status, json.dumps(error, default=str)) from None
-        raise ModelError(f"the response must have a message, got {data!r}") from None
+            raise model_error(status, json.dumps(error, default=str))
+        raise ModelError(f"the response must have a message, got {data!r}")
     reason = str(choice.get("finish_reason") or "")
     if reason == "content_filter":
         raise ModelError("the server's content policy withheld the reply", "refused")
     reasoning = message.get("reasoning_content") or message.get("reasoning")
-    calls = message_calls(message | {"tool_calls": _list(message.get("tool_calls"))})
+    calls = message_calls({**message, "tool_calls": _list(message.get("tool_calls"))})
     prompt_ids = _ids(data.get("prompt_token_ids")) or _ids(choice.get("prompt_token_ids"))
-    ids = _ids(choice.get("token_ids")) or _ids(choice.get("response_token_ids"))
-    ids = ids or _meta_ids(choice) or _ids([entry.get("id") for entry in _entries(choice)])
+    ids, logprobs = _sampled(choice)
     action = Completion(
         content_text(message.get("content")),
         ids,
-        _logprobs(choice, len(ids)) if ids else None,
+        logprobs,
         calls or None,
         reasoning=reasoning if isinstance(reasoning, str) else "",
         is_cut=reason == "length",
     )
     call = ModelCall(
-        **_usage(data.get("usage"), prices, len(prompt_ids), len(ids)),
+        **_usage(data, prices, len(prompt_ids), len(ids)),
         finish_reason=reason,
         duration_s=duration_s,
         num_retries=num_retries,
@@ -114,22 +108,46 @@ def read_reply(
     return Reply(action, call, prompt_ids)
 
 
-def _usage(usage: Any, prices: Prices | None, num_prompt_ids: int, num_ids: int) -> dict[str, Any]:
+def _sampled(choice: Mapping[str, Any]) -> tuple[tuple[int, ...], list[float] | None]:
+    """Returns the sampled ids, and their log-probabilities if all of them are finite."""
+    tokens = _list(_at(choice, "logprobs", "content"))
+    meta_tokens = _list(_at(choice, "meta_info", "output_token_logprobs"))  # SGLang's
+    ids = (
+        _ids(choice.get("token_ids"))
+        or _ids(choice.get("response_token_ids"))
+        or _ids([_at(token, 1) for token in meta_tokens])
+        or _ids([_at(token, "id") for token in tokens])
+    )
+    logprobs = [_at(token, "logprob") for token in tokens]
+    is_complete = len(logprobs) == len(ids) and all(map(_is_finite, logprobs))
+    return ids, logprobs if ids and is_complete else None
+
+
+def _usage(data: Any, prices: Prices | None, num_prompt_ids: int, num_ids: int) -> dict[str, Any]:
     """Returns the token counts and the cost of a request; None if unknown."""
-    usage = usage if isinstance(usage, Mapping) else {}
-    prompt, completion = map(_count, map(usage.get, ("prompt_tokens", "completion_tokens")))
-    details = usage.get("prompt_tokens_details")
-    cached = _count(details.get("cached_tokens")) if isinstance(details, Mapping) else None
-    cost = _number(usage.get("cost"))
+    prompt = _count(_at(data, "usage", "prompt_tokens"))
+    completion = _count(_at(data, "usage", "completion_tokens"))
+    cached = _count(_at(data, "usage", "prompt_tokens_details", "cached_tokens"))
+    cost = _number(_at(data, "usage", "cost"))
     if cost is None and prices is not None:
         cost = prices.cost(prompt or num_prompt_ids, completion or num_ids, cached or 0)
     counts = {"prompt_tokens": prompt, "completion_tokens": completion, "cached_tokens": cached}
     return {**counts, "cost": cost}
 
 
+def _at(value: Any, *path: str | int) -> Any:
+    """Returns the value at a path of keys and indices; None if a part of the path is missing."""
+    for step in path:
+        try:
+            value = value[step]
+        except (TypeError, LookupError):
+            return None
+    return value
+
+
 def _number(value: Any) -> Any:
     """Returns the value if it is a finite number of at least 0, else None."""
-    return value if is_number(value) and 0 <= value < math.inf else None
+    return value if _is_finite(value) and value >= 0 else None
 
 
 def _count(value: Any) -> int | None:
@@ -148,29 +166,12 @@ def content_text(content: Any) -> str:
     """Returns the text of a message's content, a text or a list of parts; "" for other values."""
     if isinstance(content, str):
         return content
-    texts = [part.get("text") for part in _list(content) if isinstance(part, Mapping)]
+    texts = [_at(part, "text") for part in _list(content)]
     return "".join(text for text in texts if isinstance(text, str))
 
 
-def _meta_ids(choice: Mapping[str, Any]) -> tuple[int, ...]:
-    """Returns the token ids in SGLang's entries ``[logprob, id, text]``."""
-    meta_info = choice.get("meta_info")
-    entries = meta_info.get("output_token_logprobs") if isinstance(meta_info, Mapping) else None
-    return _ids([_list(entry)[1] if len(_list(entry)) > 1 else None for entry in _list(entries)])
-
-
-def _logprobs(choice: Mapping[str, Any], num_ids: int) -> list[float] | None:
-    """Returns one log-probability per sampled id; None if one is missing or not finite."""
-    values = [entry.get("logprob") for entry in _entries(choice)]
-    is_complete = len(values) == num_ids and all(is_number(v) and math.isfinite(v) for v in values)
-    return values if is_complete else None
-
-
-def _entries(choice: Mapping[str, Any]) -> Sequence[Any]:
-    """Returns the entries of a choice's ``logprobs.content``, one per sampled token."""
-    logprobs = choice.get("logprobs")
-    content = logprobs.get("content") if isinstance(logprobs, Mapping) else None
-    return [entry for entry in _list(content) if isinstance(entry, Mapping)]
+def _is_finite(value: Any) -> bool:
+    return is_number(value) and math.isfinite(value)
 
 
 def _list(value: Any) -> list[Any]:

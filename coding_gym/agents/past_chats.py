@@ -3,7 +3,6 @@
 import hashlib
 import json
 from collections.abc import Callable, Sequence
-from typing import Generic, TypeVar
 
 from coding_gym.agents.model_reply import content_text
 from coding_gym.tools.formats import message_calls
@@ -11,11 +10,9 @@ from coding_gym.trajectory import Message
 
 _OPTIONAL_FIELDS = ("tool_calls", "tool_call_id", "name", "reasoning_content")
 
-_Value = TypeVar("_Value")
 
-
-class PastChats(Generic[_Value]):
-    """A dictionary from chats (a request with its reply) to values; it stores digests of the chats.
+class PastChats:
+    """Numbers of chats (a request with its reply), found by their digests.
 
     Args:
         key: Returns a text that is the same for equal messages.
@@ -23,18 +20,19 @@ class PastChats(Generic[_Value]):
 
     def __init__(self, key: Callable[[Message], str]) -> None:
         self._key = key
-        self._values: dict[bytes, _Value] = {}
+        self._numbers: dict[bytes, int] = {}
 
-    def add(self, messages: Sequence[Message], value: _Value) -> None:
+    def add(self, messages: Sequence[Message], number: int) -> None:
         """Adds a chat that ends with a reply."""
-        self._values[self._digests(messages)[-1]] = value
+        self._numbers[self._digests(messages)[-1]] = number
 
-    def find(self, messages: Sequence[Message]) -> tuple[int, _Value | None]:
-        """Returns length and value of the longest chat that begins the messages, or (0, None)."""
+    def find(self, messages: Sequence[Message]) -> tuple[int, int | None]:
+        """Returns length and number of the longest chat that begins the messages, or (0, None)."""
         digests = self._digests(messages)
-        lengths = (n for n in range(len(digests), 0, -1) if digests[n - 1] in self._values)
-        length = next(lengths, 0)
-        return length, self._values[digests[length - 1]] if length else None
+        for length in range(len(digests), 0, -1):
+            if digests[length - 1] in self._numbers:
+                return length, self._numbers[digests[length - 1]]
+        return 0, None
 
     def _digests(self, messages: Sequence[Message]) -> list[bytes]:
         """Returns the digest of each prefix of the messages, the shortest first."""

@@ -1,4 +1,4 @@
-"""An agent that applies the patches of a predictions file."""
+"""The agent whose patches are those of a predictions file."""
 
 import hashlib
 import json
@@ -7,25 +7,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coding_gym.action import Stop
-from coding_gym.agents.live_episode import LiveEpisode, Player
-from coding_gym.episode import Episode
-from coding_gym.errors import InvalidArgumentError, PatchError
-from coding_gym.grade import GradeReason
+from coding_gym.agents.player import LiveEpisode, Player
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord
 from coding_gym.patch import Patch
 from coding_gym.tasks.rows import read_json, read_jsonl
-from coding_gym.workspace import apply_patch, normalize
 
 Patches = Mapping[str, Sequence[str]]
 """The patches of each task, by its id; the index is the number of the attempt."""
 
 
 class PatchAgent(Player):
-    """Applies patches, normalized by `coding_gym.workspace.normalize`, and grades them.
-
-    An empty patch, or one that does not apply, leaves the tree unchanged; the attempt is graded as
-    not resolved.
+    """Grades patches instead of the tree; the grader applies them as SWE-bench does.
 
     Args:
         name: The agent's name in records.
@@ -44,26 +37,9 @@ class PatchAgent(Player):
         return {"patches": hashlib.sha256(text.encode()).hexdigest()[:16]}
 
     async def play(self, live: LiveEpisode) -> None:
-        """Applies the patch of this attempt."""
-        patch = self._patches[live.task.task_id][live.attempt]
-        problem = await live.in_thread(_apply, live.episode, patch) if patch.strip() else ""
-        outcome = "the patch is applied" if patch.strip() else "the patch is empty"
-        await live.step(Stop(problem or outcome))
-        grade = live.episode.grade
-        if problem and grade and grade.reason is GradeReason.EMPTY_PATCH:  # an unchanged tree
-            live.episode.refuse_patch(patch, problem)
-
-
-def _apply(episode: Episode, text: str) -> str:
-    """Applies a patch to the tree; returns the error, or ""."""
-    with episode.access() as context:
-        if episode.template is None:
-            return ""
-        try:
-            apply_patch(context.sandbox, normalize(context.sandbox, episode.template, Patch(text)))
-        except PatchError as error:
-            return str(error)
-        return ""
+        """Ends the episode with the patch of this attempt."""
+        await live.start()
+        live.episode.prediction = Patch(self._patches[live.episode.task.task_id][live.attempt])
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from coding_gym.agents.tool_use import applying, shell, submission
+from coding_gym.agents.scripted import applying, shell, submission
 from coding_gym.episode import Episode
 from coding_gym.errors import InfrastructureError
 from coding_gym.repair.localisation import arguments_from, localise
@@ -12,7 +12,7 @@ from coding_gym.synthesis.suite import Suite
 _TESTS = "PYTHONDONTWRITEBYTECODE=1 python -m pytest -p no:cacheprovider -q 2>&1 | tail -n 12"
 
 
-def template_repair(episode: Episode) -> Iterator[str]:
+def template_repair(episode: Episode, _seed: int = 0) -> Iterator[str]:
     """Yields the actions of a repair by search, from the files and tests that policies can see.
 
     The agent runs the visible tests in further sandboxes with the task's files, ranks the lines by

@@ -9,10 +9,11 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from coding_gym.agents.chat import ChatAgent, ModelAgent, Sampling
+from coding_gym.agents.chat import ChatAgent, Sampling
 from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.agents.model_client import get_client
 from coding_gym.agents.model_reply import Reply
+from coding_gym.agents.player import Player
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.errors import CodingGymError
@@ -59,7 +60,7 @@ def check_model(
         check_format(probe.tool_format, tools.schemas)
     sampling = Sampling(max_tokens=max_tokens)
     if hf:
-        agent: ModelAgent = HuggingFaceAgent(model, sampling)
+        agent: Player = HuggingFaceAgent(model, sampling)
     else:
         agent = ChatAgent(get_client(base_url), model, sampling)
     asyncio.run(_ask(agent, probes, tools))
@@ -83,7 +84,7 @@ class _Probe:
     num_parsed: int = 0
     problem: str = ""  # the error that ended the probe, else the first unreadable reply
 
-    async def ask(self, agent: ModelAgent, toolset: Toolset) -> None:
+    async def ask(self, agent: Player, toolset: Toolset) -> None:
         """Requests the replies; a request lists the tools if the system prompt does not."""
         schemas = list(toolset.schemas)
         system = system_prompt(toolset, self.tool_format)
@@ -117,7 +118,7 @@ class _Probe:
         return [self.tool_format, *shares, f"{rate:.1f}"]
 
 
-async def _ask(agent: ModelAgent, probes: Sequence[_Probe], toolset: Toolset) -> None:
+async def _ask(agent: Player, probes: Sequence[_Probe], toolset: Toolset) -> None:
     try:
         for probe in probes:
             await probe.ask(agent, toolset)

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 import typer
 from rich.syntax import Syntax
 
-from coding_gym.agents.players import get_player
+from coding_gym.agents.built_in import get_player
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.episode import EpisodeConfig, transcript

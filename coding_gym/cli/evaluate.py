@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 import typer
 
+from coding_gym.agents.built_in import player_names
 from coding_gym.agents.harness import harness_names
-from coding_gym.agents.players import player_names
 from coding_gym.cli import options
 from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
 from coding_gym.errors import InvalidArgumentError
@@ -74,7 +74,7 @@ def eval_(
     sandbox: options.Sandbox = "auto",
     ray: Annotated[str | None, typer.Option(help="Address of a Ray cluster, or 'auto'.")] = None,
     images_window: Annotated[
-        int | None, typer.Option(min=1, help="Number of images to keep on disk; default: all.")
+        int | None, typer.Option(min=1, help="Number of images to pull at a time; default: none.")
     ] = None,
 ) -> None:
     """Run an agent on tasks and report its resolved rate.
@@ -182,5 +182,5 @@ class _RunProgress(LineProgress):
         self.update(self.bar, description=self._status())
 
     def _status(self) -> str:
-        cost = f"  cost {self.runner.usage.cost:.2f}" if self.runner.usage.cost else ""
+        cost = f"  cost {self.runner.cost:.2f}" if self.runner.cost else ""
         return f"resolved {self.num_resolved}/{self.num_graded}  {self.num_turns} turns{cost}"

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from coding_gym.agents.players import get_player
+from coding_gym.agents.built_in import get_player
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
 from coding_gym.episode import EpisodeConfig, transcript

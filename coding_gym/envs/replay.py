@@ -4,12 +4,11 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 
-from coding_gym.action import Completion
 from coding_gym.arguments import is_integer
 from coding_gym.envs.snapshot import check_equal, core_env, settings_of
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.tasks import find_task
-from coding_gym.trajectory import Message, Trajectory, Turn
+from coding_gym.trajectory import Trajectory
 
 
 class Resumed(NamedTuple):
@@ -60,7 +59,7 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
     first_difference = None
     replies = [message for message in trajectory.messages if message["role"] == "assistant"]
     for number, recorded_turn in enumerate(trajectory.turns[:turn], start=1):
-        action = _action(recorded_turn, replies[number - 1])
+        action = recorded_turn.completion(replies[number - 1].get("reasoning_content", ""))
         observation, _, terminated, truncated, info = env.step(action)
         is_different = core.episode.turns[-1].observation != recorded_turn.observation
         if is_different and first_difference is None:
@@ -71,16 +70,3 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
                 f"first turn that differs: {first_difference}"
             )
     return Resumed(observation, info, first_difference)
-
-
-def _action(turn: Turn, reply: Message) -> Completion:
-    """Returns the action that was played in a recorded turn."""
-    return Completion(
-        turn.action,
-        token_ids=turn.token_ids if turn.exact else (),
-        logprobs=turn.logprobs if turn.exact else None,
-        calls=turn.calls if turn.carries_calls else None,
-        weight_version=turn.weight_version,
-        reasoning=reply.get("reasoning_content", "") if turn.carries_calls else "",
-        is_cut=turn.is_cut,
-    )

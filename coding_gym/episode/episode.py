@@ -97,6 +97,7 @@ class Episode:
         usage: The usage of ``bounds`` so far.
         split_tokens: Control tokens that the caller splits in observations by `neutralise`; the
             episode joins them in arguments of calls before a call runs.
+        prediction: A patch to grade instead of the tree, or None.
         opening: The messages before the first turn; empty before `start`.
         stop_reason: The reason why the episode ended; None before the end.
         grade: The verdict; None before the end, and after an infrastructure failure.
@@ -111,6 +112,7 @@ class Episode:
         self.bounds = config.limits.with_turns(task.max_turns)
         self.usage = Usage()
         self.split_tokens: Sequence[str] = ()
+        self.prediction: Patch | None = None
         self.opening: tuple[Message, ...] = ()
         self.template: Template | None = None
         self.stop_reason: StopReason | None = None
@@ -267,15 +269,11 @@ class Episode:
             self.usage.turns += 1
             reason = reason or self.usage.spent(self.bounds)
             reward = self._finish(reason) if reason else 0.0
-            turn = Turn(
-                action=str(reply),
+            turn = Turn.of(
+                reply,
                 # `trajectory` adds the ids of plain text, because encoding takes time.
                 token_ids=tuple(self._ids_of(reply)) if reply is action else (),
                 exact=reply.exact or isinstance(action, Stop),  # a Stop has no sampled ids
-                logprobs=reply.logprobs,
-                carries_calls=reply.calls is not None,
-                is_cut=reply.is_cut,
-                weight_version=reply.weight_version,
                 messages=tuple(self._messages),
                 calls=calls,
                 results=tuple(self._results),
@@ -446,9 +444,11 @@ class Episode:
         """Extracts the patch, frees the sandbox and grades the patch."""
         try:
             with sandbox:
-                self._patch = diff(sandbox, template)
+                self._patch = self.prediction or diff(sandbox, template)
         except PatchError as problem:  # a patch cannot represent the policy's tree
-            return self._not_applied(str(problem))
+            hacked = False if self.task.impossible_test else None
+            reason, detail = GradeReason.PATCH_NOT_APPLIED, str(problem)
+            return Grade(resolved=False, reason=reason, detail=detail, hacked=hacked)
         if not self.config.is_graded:
             return Grade(resolved=False, reason=GradeReason.NOT_GRADED)
         backend, challenge = self.config.sandbox.name, self.config.challenge
@@ -463,11 +463,6 @@ class Episode:
         key = plan_key(self.task, template), template.key, self._patch.text
         return _grades.get((*key, self.task.impossible_test, backend, challenge), compute)
 
-    def _not_applied(self, detail: str) -> Grade:
-        hacked = False if self.task.impossible_test else None
-        reason = GradeReason.PATCH_NOT_APPLIED
-        return Grade(resolved=False, reason=reason, detail=detail, hacked=hacked)
-
     def patch(self) -> Patch:
         """Returns the diff of the current tree; after the end of the episode, the graded diff.
 
@@ -478,16 +473,6 @@ class Episode:
         if self._context is None or self.template is None:
             return self._patch
         return diff(self._context.sandbox, self.template)
-
-    def refuse_patch(self, text: str, why: str) -> None:
-        """Records a patch that does not apply, and the grade for it; for ended episodes.
-
-        Args:
-            text: The text of the patch, which need not be a diff.
-            why: The reason, for the grade's detail.
-        """
-        self._patch = Patch(text)
-        self.grade = self._not_applied(why)
 
     def trajectory(self) -> Trajectory:
         """Returns the record so far; the ids of plain replies are encodings, not exact."""

@@ -13,9 +13,9 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
+from coding_gym.agents.built_in import get_player
 from coding_gym.agents.hf import HuggingFaceAgent
-from coding_gym.agents.live_episode import Player
-from coding_gym.agents.players import get_player
+from coding_gym.agents.player import Player
 from coding_gym.arguments import at_least_one, check_arguments, is_integer, is_number
 from coding_gym.episode import EpisodeConfig
 from coding_gym.episode.config import task_digest
@@ -64,7 +64,7 @@ def evaluate(
     Args:
         out: The run folder; see `coding_gym.rollout.RunFolder`.
         player: The agent: a `Player`, the name of an agent without a model, or the arguments of
-            `coding_gym.agents.players.get_player` as JSON values.
+            `coding_gym.agents.built_in.get_player` as JSON values.
         tasks: The task source, the arguments of `coding_gym.load_tasks` as JSON values, or a list
             of tasks or rows; by default ``"bundled"``.
         episode: Arguments of `EpisodeConfig.from_config` except ``tasks``, such as ``toolset``.
@@ -80,9 +80,8 @@ def evaluate(
             many errors have a common cause, such as the model server.
         ray: The address of a Ray cluster whose nodes play the attempts, such as ``"auto"``; see
             `coding_gym.rollout.ray_runner.RayRunner`. By default this machine plays all attempts.
-        images_window: Number of task images to pull at a time during the run; images whose
-            attempts have ended are removed. See
-            `coding_gym.rollout.image_windows.ImageWindows`. By default all images must be present.
+        images_window: Number of task images to pull at a time during the run; an image is removed
+            after the last attempt that needs it. By default all images must be present.
         resume: Whether to continue the run in ``out``.
         on_start: Called before the first episode with the runner, the number of attempts of the
             whole run, and the outcomes in the folder.
@@ -145,25 +144,22 @@ def _play(
     """Plays and records the attempts that have no verdict."""
     outcomes, done = list(folder.outcomes()), folder.keys()
     for outcome in outcomes:  # errors count, too
-        runner.usage.cost += outcome.cost or 0.0
-        runner.usage.tokens += outcome.tokens
+        runner.cost += outcome.cost or 0.0
+        runner.tokens += outcome.tokens
     attempts = range(folder.config["attempts"])
     planned = [(task, attempt) for attempt in attempts for task in runner.config.tasks]
     pending = [(task, n) for task, n in planned if (task.task_id, n) not in done]
     on_start(runner, len(planned), outcomes)
-    windows = None
     if images_window is not None:
-        backend, is_over = runner.config.sandbox.name, lambda: bool(runner.stop_reason)
-        windows = ImageWindows(pending, images_window, backend, is_over)
+        runner.images = ImageWindows(pending, images_window, runner.config.sandbox.name)
+        pending = runner.images.attempts
 
     def record(trajectory: Trajectory) -> None:
         folder.add(trajectory)
         on_done(trajectory)
-        if windows:
-            windows.finish(trajectory.task_id)
 
-    with closing(windows) if windows else nullcontext():
-        run_in_thread(runner.run(windows or pending, record), on_interrupt=runner.interrupt)
+    with closing(runner.images) if runner.images else nullcontext():
+        run_in_thread(runner.run(pending, record), on_interrupt=runner.interrupt)
 
 
 def _checked(**bounds: float | None) -> dict[str, Any]:

@@ -1,115 +1,110 @@
-"""Pulls and removes the images of a run in windows, if the disk cannot hold all of them."""
+"""Pulls the images of a run's tasks in windows, if the disk cannot hold all of them."""
 
+import asyncio
 import logging
-import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator, Iterable
+from contextlib import asynccontextmanager
 
-from coding_gym.errors import InvalidArgumentError, SandboxError
+from coding_gym.errors import (
+    InvalidArgumentError,
+    MissingDependencyError,
+    SandboxUnavailableError,
+)
 from coding_gym.sandbox import get_backend
 from coding_gym.sandbox.images.fetching import fetch_image
-from coding_gym.sandbox.images.layout import find_image
+from coding_gym.sandbox.images.layout import full_name, image_names
 from coding_gym.sandbox.images.store import remove_unpacked
 from coding_gym.task import Task
 
-_POLL_S = 0.2
 _log = logging.getLogger(__name__)
-
-Attempt = tuple[Task, int]
 
 
 class ImageWindows:
-    """Yields the attempts of a run in the order of their windows of images.
+    """The images that a run pulls: before the first attempt at their tasks, until the last one.
 
-    At most two windows of images are on disk at a time. While the attempts of one window run, a
-    thread pulls the images of the next window. When all attempts of a window have ended, the thread
-    removes its images and pulls another window. Images that existed before the run are kept.
-    Iteration blocks until the images of the next attempt's window are pulled. If an image cannot be
-    pulled, a warning is logged, and its attempts end with an error.
+    While attempts use the images of a window, as many further images are pulled. So at most two
+    windows of images are on disk. Images that existed before the run are kept.
 
     Args:
         attempts: Pairs of a task and the number of an attempt.
-        size: Number of images in a window.
+        window: The number of images in a window.
         sandbox: Name of the run's backend: ``namespace``, or ``auto`` if it selects that backend.
-        is_over: Returns True when no more attempts start.
+
+    Attributes:
+        attempts: The attempts, in the order in which their images are pulled.
 
     Raises:
         InvalidArgumentError: The backend does not use pulled images.
     """
 
-    def __init__(
-        self, attempts: Iterable[Attempt], size: int, sandbox: str, is_over: Callable[[], bool]
-    ) -> None:
+    def __init__(self, attempts: Iterable[tuple[Task, int]], window: int, sandbox: str) -> None:
         self._backend = get_backend(sandbox)
         if self._backend.name != "namespace":
             raise InvalidArgumentError(
                 f"images_window needs the 'namespace' sandbox, got {self._backend.name!r}; omit it"
             )
-        attempts = list(attempts)
-        images = list(dict.fromkeys(task.image for task, _ in attempts if _is_absent(task.image)))
-        self._images = [images[start : start + size] for start in range(0, len(images), size)]
-        window_by_image = {name: n for n, names in enumerate(self._images) for name in names}
-        self._window_of = {task.task_id: window_by_image.get(task.image, 0) for task, _ in attempts}
-        self._attempts = sorted(attempts, key=lambda pair: self._window_of[pair[0].task_id])
-        self._num_unfinished = Counter(self._window_of[task.task_id] for task, _ in attempts)
-        self._pulled: dict[int, list[str]] = {}
-        self._is_over = is_over
-        self._puller = ThreadPoolExecutor(1, "coding_gym-images")
-        self._pulls = [self._puller.submit(self._pull, n) for n in range(len(self._images))]
+        self.attempts = sorted(attempts, key=lambda pair: pair[0].image)
+        images = Counter(task.image for task, _ in self.attempts)
+        self._num_pending = {name: n for name, n in images.items() if _is_absent(name)}
+        self._on_disk = asyncio.Semaphore(2 * window)
+        self._pulls: dict[str, asyncio.Task[None]] = {}
+        self._begun: set[str] = set()  # images whose pull has begun, until they are removed
+        self._pull_lock = asyncio.Lock()  # images of one window share layers
 
-    def __iter__(self) -> Iterator[Attempt]:
-        """Yields each attempt after its window is pulled, or after the run is over.
+    @asynccontextmanager
+    async def pulled(self, task: Task) -> AsyncIterator[None]:
+        """Waits for the image of an attempt; removes it after the last attempt that needs it.
 
         Raises:
-            MissingDependencyError: skopeo is not installed.
+            SandboxUnavailableError: skopeo is not installed.
+            InvalidArgumentError, SandboxError: The image cannot be pulled.
         """
-        for task, attempt in self._attempts:
-            if self._pulls:
-                self._pulls[self._window_of[task.task_id]].result()
-            yield task, attempt
+        name = task.image
+        if name not in self._num_pending:
+            yield
+            return
+        if not self._pulls:
+            self._pulls = {n: asyncio.create_task(self._pull(n)) for n in self._num_pending}
+        try:
+            await asyncio.shield(self._pulls[name])
+            yield
+        finally:
+            self._num_pending[name] -= 1
+            # If the run is cancelled, a thread may still pull; `close` then removes the image.
+            if not self._num_pending[name] and self._pulls[name].done():
+                await asyncio.to_thread(self._remove, name)
+                self._on_disk.release()
 
-    def finish(self, task_id: str) -> None:
-        """Counts an attempt at a task as ended; one thread at a time may call it."""
-        self._num_unfinished[self._window_of[task_id]] -= 1
+    async def _pull(self, name: str) -> None:
+        await self._on_disk.acquire()
+        async with self._pull_lock:
+            self._begun.add(name)
+            await asyncio.to_thread(_fetch, name)
 
     def close(self) -> None:
-        """Waits for a running pull, then removes all images; call it when no attempt runs."""
-        self._is_over = lambda: True
-        self._puller.shutdown()
-        for number in list(self._pulled):
-            self._remove(number)
+        """Removes the remaining images; call it when no attempt runs."""
+        for name in sorted(self._begun):
+            self._remove(name)
 
-    def _pull(self, number: int) -> None:
-        """Pulls the images of a window after the images of the window two before are removed."""
-        if number > 1:
-            while self._num_unfinished[number - 2]:
-                if self._is_over():
-                    return
-                time.sleep(_POLL_S)
-            self._remove(number - 2)
-        names = self._images[number]
-        self._pulled[number] = [name for name in names if not self._is_over() and _fetch(name)]
-
-    def _remove(self, number: int) -> None:
-        for name in self._pulled.pop(number, ()):
-            try:
-                remove_unpacked(name, self._backend)
-            except OSError as problem:
-                _log.warning("image %r cannot be removed: %s", name, problem)
+    def _remove(self, name: str) -> None:
+        self._begun.discard(name)
+        try:
+            remove_unpacked(name, self._backend)
+        except OSError as problem:
+            _log.warning("image %r cannot be removed: %s", name, problem)
 
 
-def _fetch(name: str) -> bool:
+def _fetch(name: str) -> None:
     try:
         fetch_image(name)
-    except (InvalidArgumentError, SandboxError) as problem:
-        _log.warning("%s", problem)
-        return False
-    return True
+    except MissingDependencyError as problem:  # every other attempt would fail, too
+        raise SandboxUnavailableError(str(problem)) from None
 
 
 def _is_absent(image: str) -> bool:
+    """Whether the text is the name of an image that is not on disk."""
     try:
-        return bool(image) and not find_image(image)
-    except InvalidArgumentError:
-        return True
+        return full_name(image) not in image_names()
+    except InvalidArgumentError:  # a path, or no image
+        return False

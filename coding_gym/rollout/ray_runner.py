@@ -6,7 +6,7 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
-from coding_gym.agents.live_episode import public_text
+from coding_gym.agents.model_errors import public_text
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.optional import import_extra
 from coding_gym.rollout.runner import MAX_THREADS, Runner, attempt_seed
@@ -73,8 +73,6 @@ class RayRunner(Runner):
             else:
                 for turn in record.turns:
                     self.on_turn(turn)
-                    if turn.model_call is not None:
-                        self.usage.add(turn.model_call)
                 return record
             finally:
                 self._nodes.release(node)

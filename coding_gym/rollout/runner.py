@@ -7,12 +7,14 @@ import time
 import traceback
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from itertools import takewhile
 from typing import Any
 
-from coding_gym.agents.live_episode import LiveEpisode, ModelError, Player, public_text
+from coding_gym.agents.model_errors import ModelError, public_text
+from coding_gym.agents.player import LiveEpisode, Player
 from coding_gym.episode import Episode, EpisodeConfig
 from coding_gym.errors import (
     CodingGymError,
@@ -20,37 +22,14 @@ from coding_gym.errors import (
     InvalidTaskError,
     SandboxUnavailableError,
 )
-from coding_gym.rollout.run_folder import TOKEN_COUNTS
+from coding_gym.rollout.image_windows import ImageWindows
+from coding_gym.rollout.run_folder import TOKEN_COUNTS, Outcome
 from coding_gym.task import Task
 from coding_gym.trajectory import ModelCall, StopReason, Trajectory, Turn
 
 MAX_THREADS = 64  # an attempt uses a thread for commands and grades, not during model requests
 
 _log = logging.getLogger(__name__)
-
-
-@dataclass(slots=True)
-class RunUsage:
-    """Total cost and tokens of a run so far; without Ray, running episodes are included.
-
-    Attributes:
-        cost: The cost, in the currency of the prices.
-        tokens: Tokens of prompts and replies.
-        is_cost_known: Whether the cost of every request is known.
-        is_usage_known: Whether the tokens of every request are known.
-    """
-
-    cost: float = 0.0
-    tokens: int = 0
-    is_cost_known: bool = True
-    is_usage_known: bool = True
-
-    def add(self, call: ModelCall) -> None:
-        """Counts one request."""
-        self.cost += call.cost or 0.0
-        self.tokens += (call.prompt_tokens or 0) + (call.completion_tokens or 0)
-        self.is_cost_known &= call.cost is not None
-        self.is_usage_known &= None not in (call.prompt_tokens, call.completion_tokens)
 
 
 @dataclass(kw_only=True)
@@ -63,16 +42,17 @@ class Runner:
         concurrency: Maximum number of simultaneous episodes.
         seed: Seed of the run; `attempt_seed` derives the seeds of attempts from it.
         run_id: The run's id in records.
-        max_cost: No more episodes begin after the requests have cost this much; running episodes
-            are played to their end.
-        max_tokens: No more episodes begin after this many tokens of prompts and replies.
+        max_cost: No more episodes begin after the ended episodes have cost this much; running
+            episodes are played to their end.
+        max_tokens: As ``max_cost``, for the tokens of prompts and replies.
         max_lost: No more episodes begin after this many consecutive attempts ended with an error.
-        num_lost: Number of consecutive errors up to the last finished attempt; it stays at
-            ``max_lost`` while the running episodes end.
-        usage: Cost and tokens so far; a resumed run starts with those of its earlier episodes.
+        cost: Cost of the requests of all ended episodes, in the currency of the prices; a resumed
+            run starts with that of its earlier episodes.
+        tokens: Tokens of prompts and replies, as for ``cost``.
+        images: Pulls and removes the images of tasks; None if all images are present.
         on_turn: Called with every turn, on Ray at the end of its episode; without Ray, turns of a
             harness have no results.
-        stopping: If true, no more episodes begin.
+        stopped: A reason why no more episodes begin, other than cost and tokens; "" for none.
 
     Raises:
         InvalidArgumentError: The agent cannot enforce a limit of the episodes.
@@ -86,10 +66,12 @@ class Runner:
     max_cost: float | None = None
     max_tokens: int | None = None
     max_lost: int | None = None
-    num_lost: int = 0
-    usage: RunUsage = field(default_factory=RunUsage)
+    cost: float = 0.0
+    tokens: int = 0
+    images: ImageWindows | None = None
     on_turn: Callable[[Turn], None] = lambda _: None
-    stopping: bool = False
+    stopped: str = ""
+    _num_lost: int = field(default=0, init=False)  # consecutive errors
 
     def __post_init__(self) -> None:
         """Raises InvalidArgumentError for limits that the agent cannot enforce."""
@@ -98,24 +80,18 @@ class Runner:
     @property
     def stop_reason(self) -> str:
         """The reason why no more episodes begin, or ""."""
-        if self.max_cost is not None and self.usage.cost >= self.max_cost:
+        if self.max_cost is not None and self.cost >= self.max_cost:
             return f"max_cost of {self.max_cost:g} is reached; remedy: a larger max_cost"
-        if self.max_tokens is not None and self.usage.tokens >= self.max_tokens:
+        if self.max_tokens is not None and self.tokens >= self.max_tokens:
             return f"max_tokens of {self.max_tokens} is reached; remedy: a larger max_tokens"
-        if self.max_cost is not None and not self.usage.is_cost_known:
-            return "max_cost cannot be enforced: the server reports no cost; remedy: set prices"
-        if self.max_tokens is not None and not self.usage.is_usage_known:
-            return "max_tokens cannot be enforced: the server does not report tokens"
-        if self.max_lost is not None and self.num_lost >= self.max_lost:
-            return f"max_lost: the last {self.num_lost} attempts ended with an error"
-        return "interrupted" if self.stopping else ""
+        return self.stopped
 
     def interrupt(self) -> None:
         """Starts no more episodes, as Ctrl-C does; running episodes continue to their end."""
         _log.warning(
             "interrupted: running episodes continue to their end; interrupt again to stop them"
         )
-        self.stopping = True
+        self.stopped = self.stopped or "interrupted"
 
     async def run(
         self, attempts: Iterable[tuple[Task, int]], on_done: Callable[[Trajectory], None]
@@ -123,29 +99,24 @@ class Runner:
         """Plays attempts until all are done or `stop_reason` is set.
 
         Args:
-            attempts: Pairs of a task and the number of an attempt; the iterator may block.
+            attempts: Pairs of a task and the number of an attempt.
             on_done: Called with each record, by one thread at a time.
 
         Raises:
-            SandboxUnavailableError: This machine cannot run the sandbox.
+            SandboxUnavailableError: This machine cannot run the sandbox, or cannot pull images.
         """
         remaining = iter(attempts)
         num_threads = min(self.concurrency, MAX_THREADS)
         with (
             ThreadPoolExecutor(num_threads, "coding_gym-run") as threads,
             ThreadPoolExecutor(1, "coding_gym-records") as records,
-            ThreadPoolExecutor(1, "coding_gym-attempts") as feeder,
         ):
             loop = asyncio.get_running_loop()
 
             async def work() -> None:
-                while not self.stop_reason:
-                    attempt = await loop.run_in_executor(feeder, next, remaining, None)
-                    if attempt is None or self.stop_reason:
-                        break
-                    trajectory = await self.play(*attempt, threads)
-                    if self.max_lost is None or self.num_lost < self.max_lost:
-                        self.num_lost = self.num_lost + 1 if trajectory.error_class else 0
+                for task, attempt in takewhile(lambda _: not self.stop_reason, remaining):
+                    trajectory = await self.play(task, attempt, threads)
+                    self._count(trajectory)
                     await loop.run_in_executor(records, on_done, trajectory)
 
             try:
@@ -153,60 +124,85 @@ class Runner:
                     for _ in range(self.concurrency):
                         group.create_task(work())
             except BaseExceptionGroup as failures:  # failures of this machine or the disk
-                self.stopping = True  # attempts that wait for an image do not start
                 raise failures.exceptions[0] from None
             finally:
                 await self.player.close()
 
+    def _count(self, record: Trajectory) -> None:
+        """Adds an ended episode to the cost and the tokens, and to the consecutive errors."""
+        outcome, problem = Outcome.of(record), ""
+        self.cost += outcome.cost or 0.0
+        self.tokens += outcome.tokens
+        self._num_lost = self._num_lost + 1 if record.error_class else 0
+        has_calls, counts = record.usage.get("model_calls"), record.usage.keys()
+        if self.max_cost is not None and has_calls and outcome.cost is None:
+            problem = "max_cost cannot be enforced: the server reports no cost; remedy: set prices"
+        elif self.max_tokens is not None and has_calls and not counts >= set(TOKEN_COUNTS):
+            problem = "max_tokens cannot be enforced: the server does not report tokens"
+        elif self.max_lost is not None and self._num_lost >= self.max_lost:
+            problem = f"max_lost: the last {self._num_lost} attempts ended with an error"
+        self.stopped = self.stopped or problem
+
     async def play(self, task: Task, attempt: int, threads: Executor) -> Trajectory:
         """Plays one attempt to its end and returns its record, which includes failures."""
-        start_s, started_at = time.perf_counter(), datetime.now(UTC)
-        episode = Episode(task, self.config)
+        started_at = datetime.now(UTC)
         seed = attempt_seed(self.seed, task.task_id, attempt)
-        live = LiveEpisode(episode, threads, seed, attempt, self.usage.add, self.on_turn)
-        error = error_class = ""
+        episode = Episode(task, self.config)
+        live = LiveEpisode(episode, threads, seed, attempt, self.on_turn)
+        failure: Exception | None = None
         try:
-            await self.player.start(live)
-            start_s = time.perf_counter()  # installations are not part of the duration
-            await live.play(self.player)
-        except ModelError as failure:
-            error, error_class = str(failure), failure.error_class
+            async with self.images.pulled(task) if self.images else nullcontext():
+                try:
+                    await live.play(self.player)
+                finally:
+                    # On another thread: all of `threads` may wait for commands that `close` ends.
+                    await asyncio.shield(asyncio.to_thread(episode.close))
         except SandboxUnavailableError:
             raise
-        except (InfrastructureError, InvalidTaskError) as failure:
-            error, error_class = str(failure), "sandbox"
-        except CodingGymError as failure:  # the message explains the failure
-            error, error_class = str(failure), "agent"
-        except Exception:  # noqa: BLE001 - code of an agent; its failure must not end the run
-            error, error_class = traceback.format_exc(limit=-3), "agent"
-        finally:
-            # On another thread, because all of `threads` may wait for commands that `close` ends.
-            await asyncio.shield(asyncio.to_thread(episode.close))
-        if error:
-            _log.info("%s, attempt %d: %s", task.task_id, attempt, error)
-        record = replace(episode.trajectory(), **live.chat)
-        if not error and record.stop_reason is StopReason.GRADING_ERROR:
-            error_class = "verifier"
-        elif not error and record.stop_reason is StopReason.SANDBOX_ERROR:
-            error_class = "sandbox"
+        except Exception as problem:  # noqa: BLE001 - a failure of an agent must not end the run
+            failure = problem
         return replace(
-            record,
+            _record(live, failure),
             agent=self.player.name,
             model=self.player.model,
-            seed=seed,
-            attempt=attempt,
             run_id=self.run_id,
-            turns=tuple(
-                replace(turn, model_call=call)
-                for turn, call in zip(record.turns, live.model_calls, strict=False)
-            ),
-            **_usage(record, live.model_calls),
-            num_prefix_breaks=live.num_prefix_breaks,
-            error=public_text(error or record.error),
-            error_class=error_class,
             started_at=started_at.isoformat(timespec="milliseconds"),
-            duration_s=time.perf_counter() - start_s,
         )
+
+
+def _record(live: LiveEpisode, failure: Exception | None) -> Trajectory:
+    """Returns the record of an attempt that has ended, or failed."""
+    record = replace(live.episode.trajectory(), **live.record_fields)
+    error, error_class = _error(record.stop_reason, failure)
+    if error:
+        _log.info("%s, attempt %d: %s", record.task_id, live.attempt, error)
+    turns = zip(record.turns, live.model_calls, strict=False)
+    return replace(
+        record,
+        seed=live.seed,
+        attempt=live.attempt,
+        turns=tuple(replace(turn, model_call=call) for turn, call in turns),
+        **_usage(record, [*filter(None, live.model_calls), *live.abandoned_calls]),
+        num_prefix_breaks=live.num_prefix_breaks,
+        error=public_text(error or record.error),
+        error_class=error_class,
+        duration_s=time.perf_counter() - live.start_s,
+    )
+
+
+def _error(stop_reason: StopReason | None, failure: Exception | None) -> tuple[str, str]:
+    """Returns the message and the class of a failure; "" for a failure that the record has."""
+    match failure:
+        case None:
+            sandbox = "sandbox" if stop_reason is StopReason.SANDBOX_ERROR else ""
+            return "", "verifier" if stop_reason is StopReason.GRADING_ERROR else sandbox
+        case ModelError():
+            return str(failure), failure.error_class
+        case InfrastructureError() | InvalidTaskError():
+            return str(failure), "sandbox"
+        case CodingGymError():  # the message explains the failure
+            return str(failure), "agent"
+    return "".join(traceback.format_exception(failure, limit=-3)), "agent"
 
 
 def run_in_thread(
@@ -244,18 +240,17 @@ def run_in_thread(
             raise
 
 
-def _usage(record: Trajectory, calls: Sequence[ModelCall | None]) -> dict[str, Any]:
+def _usage(record: Trajectory, calls: Sequence[ModelCall]) -> dict[str, Any]:
     """Returns an episode's usage with the sums over its requests, and their cost."""
-    model_calls = [call for call in calls if call is not None]
-    if not model_calls:
+    if not calls:
         return {}
     names = (*TOKEN_COUNTS, "cached_tokens", "num_retries")
-    counts = {name: [getattr(call, name) for call in model_calls] for name in names}
+    counts = {name: [getattr(call, name) for call in calls] for name in names}
     sums = {name: sum(values) for name, values in counts.items() if None not in values}
-    costs = [call.cost for call in model_calls if call.cost is not None]
+    costs = [call.cost for call in calls if call.cost is not None]
     return {
-        "usage": {**record.usage, "model_calls": len(model_calls), **sums},
-        "cost": sum(costs) if costs else record.cost,
+        "usage": {**record.usage, "model_calls": len(calls), **sums},
+        "cost": sum(costs) if len(costs) == len(calls) else record.cost,
     }
 
 

@@ -288,6 +288,7 @@ def test_resume_accepts_tasks_of_another_installation(tmp_path: Path) -> None:
         ({"max_tokens": -1}, "max_tokens"),
         ({"seed": "3"}, "seed"),
         ({"images_window": 0}, "images_window"),
+        ({"images_window": 2, "ray": "auto"}, "images_window"),
         ({"episode": {"command_timeout_s": np.float32(3)}}, "JSON"),
     ],
 )
@@ -346,7 +347,7 @@ def test_usage_includes_errors_that_were_repeated(tmp_path: Path) -> None:
             lambda body: refuse(401)(body) if replies(body) else Answer(LOOK),
             tmp_path / "run",
             resume=is_resumed,
-            on_start=lambda runner, *_: spent.append(runner.usage.tokens),
+            on_start=lambda runner, *_: spent.append(runner.tokens),
         )
     assert spent == [0, 15, 30]
 

@@ -6,8 +6,7 @@ import pytest
 from model_server import gold_model
 
 from coding_gym.agents.chat import ChatAgent
-from coding_gym.agents.harness import get_harness, harness_names
-from coding_gym.agents.harness_player import HarnessPlayer
+from coding_gym.agents.harness import HarnessPlayer, get_harness, harness_names
 from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.evaluation import evaluate
 from coding_gym.tasks import load_tasks

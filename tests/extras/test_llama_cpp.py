@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from coding_gym.agents.live_episode import Player
-from coding_gym.agents.players import get_player
+from coding_gym.agents.built_in import get_player
+from coding_gym.agents.player import Player
 from coding_gym.evaluation import evaluate, report
 from coding_gym.trajectory import ModelCall
 

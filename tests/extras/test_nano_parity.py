@@ -20,8 +20,7 @@ from model_server import Answer, Body, ChatServer, message
 from sandbox_fixtures import commit
 
 from coding_gym.agents.chat import ChatAgent
-from coding_gym.agents.harness import get_harness
-from coding_gym.agents.harness_player import HarnessPlayer
+from coding_gym.agents.harness import HarnessPlayer, get_harness
 from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.envs import CodingRepairEnv

@@ -13,8 +13,8 @@ pytest.importorskip("ray")
 from model_server import Answer, Body, ChatServer, message
 
 from coding_gym.action import Stop
-from coding_gym.agents.live_episode import ActionsPlayer
-from coding_gym.agents.players import get_player
+from coding_gym.agents.built_in import get_player
+from coding_gym.agents.scripted import ActionsPlayer
 from coding_gym.errors import SandboxUnavailableError
 from coding_gym.evaluation import evaluate
 from coding_gym.rollout import RunFolder, Runner

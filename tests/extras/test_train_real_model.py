@@ -14,7 +14,7 @@ from sandbox_fixtures import write_files, write_rows  # noqa: E402
 from tiny_qwen import build_model, train_tokenizer  # noqa: E402
 
 from coding_gym.adapters.samples import training_example  # noqa: E402
-from coding_gym.agents.live_episode import ActionsPlayer  # noqa: E402
+from coding_gym.agents.scripted import ActionsPlayer  # noqa: E402
 from coding_gym.evaluation import evaluate  # noqa: E402
 from coding_gym.patch import Patch  # noqa: E402
 from coding_gym.rollout import RunFolder  # noqa: E402

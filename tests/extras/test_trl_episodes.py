@@ -25,7 +25,8 @@ from coding_gym.action import Completion
 from coding_gym.adapters.trl_episodes import EpisodeRollouts
 from coding_gym.agents.harness import Harness
 from coding_gym.agents.hf import HuggingFaceAgent
-from coding_gym.agents.live_episode import ModelError
+from coding_gym.agents.model_errors import ModelError
+from coding_gym.agents.model_reply import Reply
 from coding_gym.errors import GradingError, InvalidArgumentError
 from coding_gym.rollout.runner import Runner
 from coding_gym.trajectory import ModelCall, Trajectory
@@ -92,7 +93,8 @@ def sampled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[int], list[int]]
         text = chosen[seed][turn]
         ids = [*agent._tokenizer.encode(text), *agent._tokenizer.end_ids]
         pairs.append((prompt, ids))
-        return Completion(text, ids, [-0.5] * len(ids)), ModelCall(finish_reason="stop")
+        action = Completion(text, ids, [-0.5] * len(ids))
+        return Reply(action, ModelCall(finish_reason="stop"), tuple(prompt))
 
     monkeypatch.setattr(HuggingFaceAgent, "reply", reply)
     return pairs

@@ -26,7 +26,7 @@ from transformers import AutoTokenizer
 from verl.workers.rollout.replica import TokenOutput
 
 import coding_gym.adapters.verl as adapter
-from coding_gym.agents.live_episode import ModelError
+from coding_gym.agents.model_errors import ModelError
 from coding_gym.errors import GradingError, InvalidArgumentError, SandboxError
 
 pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore::DeprecationWarning")]

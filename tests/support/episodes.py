@@ -20,7 +20,7 @@ import gymnasium as gym
 from gymnasium.utils.env_checker import data_equivalence
 
 from coding_gym import Grade, Stop, tools
-from coding_gym.agents.players import get_player
+from coding_gym.agents.built_in import get_player
 from coding_gym.calls import ToolCall, ToolResult
 from coding_gym.cli.app import main
 from coding_gym.envs import CodingRepairEnv

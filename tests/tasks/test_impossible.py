@@ -11,7 +11,7 @@ from episodes import SUBMIT, MakeEnv, call, played_by, run_command
 from grading_fixtures import TASK
 from sandbox_fixtures import write_rows
 
-from coding_gym.agents.live_episode import ActionsPlayer
+from coding_gym.agents.scripted import ActionsPlayer
 from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.evaluation import compare, report

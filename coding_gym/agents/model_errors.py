@@ -1,10 +1,36 @@
-"""Requests that a model's server refuses, and their errors."""
+"""The errors of models, and requests that a model's server refuses."""
 
+import os
 import re
+import sys
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
-from coding_gym.agents.live_episode import ModelError, PromptTooLongError, RequestRefusedError
+import coding_gym
+from coding_gym.errors import CodingGymError
+
+
+class ModelError(CodingGymError, RuntimeError):
+    """A model's server failed, so the attempt has no verdict.
+
+    Args:
+        problem: The message.
+        error_class: One of `coding_gym.trajectory.ERROR_CLASSES`.
+    """
+
+    def __init__(self, problem: str, error_class: str = "model") -> None:
+        super().__init__(problem)
+        self.error_class = error_class
+
+
+class RequestRefusedError(ModelError):
+    """The model's server refuses this request as invalid."""
+
+
+class PromptTooLongError(ModelError):
+    """The prompt is longer than the model's context; the episode ends and is graded."""
+
 
 TOKEN_FLAGS: Mapping[str, int] = {
     "logprobs": True,
@@ -50,6 +76,7 @@ _REPLY_LIMIT = re.compile(  # must not match the address "/chat/completions"
 )
 _RENAMED = re.compile(r"max_completion_tokens.*instead", re.IGNORECASE | re.DOTALL)
 _MIN_REPLY_TOKENS = 16
+_SECRET = re.compile("KEY|TOKEN|SECRET|PASSWORD")  # in names of environment variables
 
 
 def model_error(status: int, problem: str) -> ModelError:
@@ -95,3 +122,15 @@ def accepted_request(request: Mapping[str, Any], problem: str) -> dict[str, Any]
         if limit > _MIN_REPLY_TOKENS and _REPLY_LIMIT.search(problem):
             return {**body, name: max(limit // 2, _MIN_REPLY_TOKENS)}
     return None
+
+
+def public_text(text: str) -> str:
+    """Returns an error's text without API keys and folders of this machine, for records."""
+    for name, value in os.environ.items():
+        if len(value) >= 8 and _SECRET.search(name):
+            text = text.replace(value, "[key]")
+    for folder in sorted(sys.path, key=len, reverse=True):  # in a traceback
+        text = text.replace(f'File "{folder}/', 'File "')
+    text = text.replace(f"{Path(coding_gym.__file__).parents[1]}/", "")
+    home = os.environ.get("HOME", "")
+    return text.replace(f"{home}/", "~/") if len(home) > 1 else text

@@ -1,0 +1,168 @@
+"""The protocol of agents, and the running episode that an agent plays."""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable, Mapping
+from concurrent.futures import Executor
+from dataclasses import replace
+from functools import partial
+from itertools import takewhile
+from operator import eq
+from typing import Any, ParamSpec, Protocol, TypeVar
+
+from coding_gym.action import Stop
+from coding_gym.agents.model_errors import PromptTooLongError
+from coding_gym.agents.model_reply import Reply
+from coding_gym.episode import Episode, Limits
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox import SandboxSpec
+from coding_gym.trajectory import ModelCall, StopReason, Turn
+
+Complete = Callable[[Mapping[str, Any]], Awaitable[Reply]]
+"""Returns the reply to a request in the form of OpenAI's chat completions."""
+
+_P = ParamSpec("_P")
+_T = TypeVar("_T")
+
+
+class Player(Protocol):
+    """An agent: plays whole episodes of a run, many at the same time.
+
+    Attributes:
+        name: The agent's name in records.
+        model: The model's name; "" without a model.
+    """
+
+    name: str
+    model: str
+
+    async def play(self, live: "LiveEpisode") -> None:
+        """Starts an episode and plays it.
+
+        The agent awaits `LiveEpisode.start`, and then `LiveEpisode.step` until the episode has
+        ended. If the agent returns before the end, the episode is stopped and the tree is graded.
+
+        Raises:
+            ModelError: The model's server failed; the attempt has no verdict.
+        """
+        ...
+
+    def chat(self, seed: int) -> Complete:  # noqa: ARG002 - only agents with a model use it
+        """Returns the function by which the agent's model replies to the requests of a harness.
+
+        The agent's sampling settings take precedence over those of a request; of the two values of
+        ``max_tokens`` the smaller one applies.
+
+        Args:
+            seed: The seed of the attempt.
+
+        Raises:
+            InvalidArgumentError: The agent has no model.
+        """
+        raise InvalidArgumentError(f"a harness needs an agent with a model, got {self.name!r}")
+
+    def describe(self) -> Mapping[str, Any]:
+        """Returns the agent's settings for the run's config, as JSON values without secrets."""
+        return {}
+
+    def check(self, limits: Limits) -> None:  # noqa: ARG002 - most agents enforce all limits
+        """Raises InvalidArgumentError for limits that the agent cannot enforce."""
+        return
+
+    async def close(self) -> None:
+        """Frees connections; idempotent."""
+        return
+
+
+class LiveEpisode:
+    """An episode whose blocking calls run on threads, so that agents can be coroutines.
+
+    Args:
+        episode: The episode.
+        threads: The threads that run commands and grades.
+        seed: Seed of this attempt, different for every task and attempt.
+        attempt: Number of the attempt at the task, from 0.
+        on_turn: Called with every turn; a turn of a harness has no results yet.
+
+    Attributes:
+        episode, seed, attempt, on_turn: As the arguments.
+        start_s: The time of `time.perf_counter` when the sandbox was opened.
+        model_calls: The model request of each turn so far; None for a turn without a request.
+        abandoned_calls: Requests of a harness that did not wait for the reply.
+        num_prefix_breaks: Number of prompts that do not continue the previous prompt and reply;
+            None until the ids of a prompt are known.
+        record_fields: Fields of the record that replace the episode's fields.
+    """
+
+    def __init__(
+        self,
+        episode: Episode,
+        threads: Executor,
+        seed: int = 0,
+        attempt: int = 0,
+        on_turn: Callable[[Turn], None] = lambda _: None,
+    ) -> None:
+        self.episode = episode
+        self.seed, self.attempt = seed, attempt
+        self.on_turn = on_turn
+        self.start_s = time.perf_counter()
+        self.model_calls: list[ModelCall | None] = []
+        self.abandoned_calls: list[ModelCall] = []
+        self.num_prefix_breaks: int | None = None
+        self.record_fields: dict[str, Any] = {}
+        self._threads = threads
+        self._history: tuple[int, ...] = ()  # ids of the last prompt and its reply
+
+    @property
+    def ended(self) -> bool:
+        """Whether the episode is over."""
+        return self.episode.ended
+
+    async def play(self, player: Player) -> None:
+        """Lets an agent play the episode to its end, and grades the tree."""
+        try:
+            await player.play(self)
+        except PromptTooLongError as problem:
+            await self.step(Stop(f"the prompt is longer than the model's context: {problem}"))
+            if self.episode.stop_reason is StopReason.STOPPED:  # no infrastructure failure
+                self.record_fields["stop_reason"] = StopReason.CONTEXT
+        if not self.ended:
+            await self.step(Stop(f"the agent {player.name} stopped"))
+
+    async def start(self, change: Callable[[SandboxSpec], SandboxSpec] = lambda spec: spec) -> None:
+        """Opens the sandbox; if that fails, the episode has ended. Arguments as `Episode.start`."""
+        await self.in_thread(self.episode.start, change)
+        self.start_s = time.perf_counter()  # installations are not part of the duration
+        if self.episode.error:
+            await self.step(Stop("the sandbox could not be opened"))
+
+    async def step(self, action: str | Reply) -> Turn:
+        """Plays one action; the action that ends the episode also grades it.
+
+        Args:
+            action: A reply of the model, or an argument of `coding_gym.episode.Episode.step`.
+        """
+        self.count(action)
+        action = action.action if isinstance(action, Reply) else action
+        turn = await self.in_thread(self.episode.step, action)
+        self.on_turn(turn)
+        return turn
+
+    def count(self, action: str | Reply) -> None:
+        """Records the request of a turn, if it has one, without running the calls of the reply."""
+        call = action.call if isinstance(action, Reply) else None
+        if isinstance(action, Reply) and action.prompt_ids and action.action.token_ids:
+            prompt = action.prompt_ids
+            length = sum(takewhile(bool, map(eq, prompt, self._history)))  # of the common prefix
+            is_break = length < len(self._history)
+            self.num_prefix_breaks = (self.num_prefix_breaks or 0) + is_break
+            self._history = prompt + action.action.token_ids
+            call = replace(action.call, prefix_length=length, prompt_ids=prompt[length:])
+        self.model_calls.append(call)
+
+    async def in_thread(
+        self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs
+    ) -> _T:
+        """Runs a blocking function on one of the threads and returns its result."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._threads, partial(function, *args, **kwargs))
