@@ -13,10 +13,10 @@ import docker
 from coding_gym.errors import SandboxError, SandboxUnavailableError
 from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox.images.layout import ImageUser, find_user
+from coding_gym.sandbox.inside.fixed import USER
 from coding_gym.sandbox.protocol import Promise
 
 LABELS = {"coding_gym": ""}  # for `docker container prune --filter label=coding_gym`
-UNPRIVILEGED_NAME = "agent"  # runs commands if the image's user is root
 # Which system calls are refused depends on the daemon; Podman allows user namespaces.
 _MISSING = (Promise.DISK_LIMIT, Promise.INODE_LIMIT, Promise.OWN_PYTHON, Promise.SYSTEM_CALLS)
 _BY_SETTING = {"MemoryLimit": Promise.MEMORY_LIMIT, "PidsLimit": Promise.PROCESS_LIMIT}
@@ -173,7 +173,7 @@ def inspect(engine: Engine, name: str, unprivileged: tuple[int, int]) -> Image:
         raise SandboxUnavailableError(f"the image {name!r} has no bash", "install bash in it")
     settings = base.get("Config") or {}
     user = find_user(settings.get("User") or "", etc.__getitem__)
-    user = ImageUser(*unprivileged, UNPRIVILEGED_NAME) if user.uid == 0 else user
+    user = ImageUser(*unprivileged, USER) if user.uid == 0 else user
     pairs = (pair.partition("=") for pair in settings.get("Env") or ())
     env = {key: value for key, _, value in pairs}
     return engine.images.setdefault(base["Id"], Image(base["Id"], env, user, bash, etc))

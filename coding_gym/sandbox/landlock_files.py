@@ -18,9 +18,8 @@ from coding_gym.sandbox.inside.host_folders import THIRD_PARTY
 from coding_gym.sandbox.layer_union import IsIncluded
 from coding_gym.sandbox.ownership import cache_folder, make_folder, remove_own
 from coding_gym.sandbox.served_sandbox import host_path_of
-from coding_gym.sandbox.spec import HOME, WORKDIR, Interpreter, SandboxSpec, environment
+from coding_gym.sandbox.spec import HOME, TMP, WORKDIR, Interpreter, SandboxSpec, environment
 
-TMP = "/tmp"  # noqa: S108 - the path that commands would use
 _WRITABLE = {"workspace": WORKDIR, "home": HOME, "tmp": TMP}
 # Large folders that are not needed to run programs.
 _SKIPPED = frozenset({"test", "idlelib", "lib2to3"})

@@ -8,18 +8,20 @@ from typing import Literal, get_args
 from coding_gym.arguments import at_least
 from coding_gym.host.interpreters import Interpreter as Interpreter
 from coding_gym.host.toolchains import SYSTEM_PATH
+from coding_gym.sandbox.inside.fixed import BASH, USER
+from coding_gym.sandbox.inside.fixed import HOME as HOME
+from coding_gym.sandbox.inside.fixed import TMP as TMP
+from coding_gym.sandbox.inside.fixed import WORKDIR as WORKDIR
 
-WORKDIR = "/workspace"
-HOME = "/home/agent"
 Shell = Literal["fresh", "persistent"]
 SHELLS: tuple[Shell, ...] = get_args(Shell)
 
 # The variables of every command, equal on all machines, so that outputs are reproducible.
 _VARIABLES = {
     "HOME": HOME,
-    "USER": "agent",
-    "LOGNAME": "agent",
-    "SHELL": "/bin/bash",
+    "USER": USER,
+    "LOGNAME": USER,
+    "SHELL": BASH,
     # LC_CTYPE alone: LANG makes every start of bash a fifth of a millisecond slower.
     "LC_CTYPE": "C.UTF-8",
     "TZ": "UTC",

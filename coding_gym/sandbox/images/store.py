@@ -26,13 +26,14 @@ from coding_gym.sandbox.images.layout import (
     read_etc,
     read_manifest,
 )
+from coding_gym.sandbox.inside.fixed import DATE_S
 from coding_gym.sandbox.layer_union import united
 from coding_gym.sandbox.ownership import cache_folder, remove_folder
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
 from coding_gym.sandbox.spec import Mount, SandboxLimits, SandboxSpec
 
 # Part of every key; increase it whenever the result of unpacking changes.
-_SCHEMA = 2
+_SCHEMA = 3
 # The number of keys that fit on one page of mount options.
 _MAX_LAYERS = 140
 _MAX_BYTES = 64 << 30
@@ -40,7 +41,6 @@ _TIMEOUT_S = 3600.0
 BUILT = "/opt/built"
 _BLOB = "/opt/layer"
 _WHITEOUT, _OPAQUE, _RESERVED = ".wh.", ".wh..wh..opq", ".wh..wh."
-_DATE_S = 1_000_000_000
 
 # Without privileges tar cannot create device nodes; other errors make the script fail.
 _UNPACK = f"""\
@@ -227,7 +227,7 @@ def _convert_whiteouts(folder: Path) -> None:
             info = parent.lstat()
             _convert_whiteout(parent, last)
             os.utime(parent, ns=(info.st_atime_ns, info.st_mtime_ns))
-    os.utime(folder, (_DATE_S, _DATE_S))  # most layers have no entry for their root
+    os.utime(folder, (DATE_S, DATE_S))  # most layers have no entry for their root
 
 
 def _convert_whiteout(parent: Path, name: str) -> None:

@@ -12,9 +12,9 @@ from typing import Any
 
 from coding_gym.sandbox.inside import processes
 from coding_gym.sandbox.inside import syscalls as sc
+from coding_gym.sandbox.inside.fixed import BASH, KILLED_EXIT_CODE, TIMEOUT_EXIT_CODE
 from coding_gym.sandbox.inside.processes import MemoryWatch
 
-BASH = "/bin/bash"
 # $0; bash's error messages begin with it.
 NAME = b"bash"
 # Grace period after the shell's exit, for process substitutions such as `tee >(wc)`; a process that
@@ -23,8 +23,6 @@ GRACE_S = 0.05
 _READ_BYTES = 1 << 16
 _CHILD_ENDED = (1 << (signal.SIGCHLD - 1)).to_bytes(8, sys.byteorder)  # a set of signals
 _SIGNAL_INFO_BYTES = 128
-TIMEOUT_EXIT_CODE = 124  # that of `timeout`
-KILLED_EXIT_CODE = 128 + signal.SIGKILL  # also if the memory limit was exceeded
 
 # A header and a body.
 Reply = tuple[dict[str, Any], bytes]

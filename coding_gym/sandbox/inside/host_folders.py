@@ -13,6 +13,7 @@ from glob import glob
 from pathlib import Path
 
 from coding_gym.sandbox.inside import syscalls as sc
+from coding_gym.sandbox.inside.fixed import BASH, DATE_S, GID, HOME, UID, USER
 from coding_gym.sandbox.inside.request import Source
 from coding_gym.sandbox.inside.syscalls import step
 
@@ -21,10 +22,7 @@ ALLOWED = "/allowed"
 MOUNTED = "/mounted"
 NOTHING = "/nothing"
 _EMPTY = "/empty"
-UID = GID = 1000
 PACKAGE = str(Path(__file__).resolve().parents[2])
-# The time of all entries made for a sandbox, so that listings are equal: 2000-01-01, UTC.
-DATE_S = 946684800
 # Each clone copies every mount below `MOUNTED`, at about a microsecond each.
 _CAPACITY = 48
 
@@ -55,10 +53,10 @@ _PRIVATE_KEYS = ("ssl/private", "pki/*/private", "pki/consumer", "pki/entitlemen
 WRITTEN_ETC = {
     "passwd": (
         "root:x:0:0:root:/root:/bin/sh\n"
-        f"agent:x:{UID}:{GID}:agent:/home/agent:/bin/bash\n"
+        f"{USER}:x:{UID}:{GID}:{USER}:{HOME}:{BASH}\n"
         "nobody:x:65534:65534:nobody:/:/bin/false\n"
     ),
-    "group": f"root:x:0:\nagent:x:{GID}:\nnogroup:x:65534:\n",
+    "group": f"root:x:0:\n{USER}:x:{GID}:\nnogroup:x:65534:\n",
     "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
     "hostname": "sandbox\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",

@@ -11,7 +11,7 @@ import subprocess
 from collections.abc import Iterable, Mapping, Sequence
 
 from coding_gym.sandbox.inside import syscalls as sc
-from coding_gym.sandbox.inside.commands import BASH
+from coding_gym.sandbox.inside.fixed import BASH
 
 _CREATE_RULESET_VERSION = 1
 _RULE_PATH_BENEATH = 1

@@ -16,6 +16,7 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from coding_gym.sandbox.inside import syscalls as sc
+from coding_gym.sandbox.inside.fixed import PYTHON_FOLDER
 from coding_gym.sandbox.inside.host_folders import (
     ALLOWED,
     MOUNTED,
@@ -27,7 +28,7 @@ from coding_gym.sandbox.inside.mounts import EPISODE, QUIET
 from coding_gym.sandbox.inside.request import MountRequest, Preload
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-_PYTHON = "/sandbox/bin/python"
+_PYTHON = f"{PYTHON_FOLDER}/python"
 
 
 def import_modules(preload: Preload, mounted: MountedFolders) -> None:

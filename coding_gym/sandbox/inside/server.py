@@ -18,7 +18,6 @@ from typing import Any, NoReturn
 
 from coding_gym.sandbox.inside import (
     host_folders,
-    image_root,
     lockdown,
     mounts,
     owner,
@@ -33,6 +32,7 @@ from coding_gym.sandbox.inside.mounts import MountNames
 from coding_gym.sandbox.inside.packing import Changes
 from coding_gym.sandbox.inside.preloaded import Forked
 from coding_gym.sandbox.inside.request import Preload, SandboxRequest
+from coding_gym.sandbox.inside.roots import HostRoot, ImageRoot
 from coding_gym.sandbox.inside.serving import Commands, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
@@ -232,25 +232,36 @@ def _set_up(
     request: SandboxRequest, mount_names: MountNames, user: tuple[int, int], channel: socket.socket
 ) -> Changes:
     """Makes this newly cloned process the first of a sandbox; returns the folders of changes."""
-    with step("close the server's descriptors"):
-        sc.call("close_range", channel.fileno() + 1, 0x7FFFFFFF, 0)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    mounts.map_user(user, request.image)
+    image = request.image
+    root = HostRoot() if image is None else ImageRoot(request, image, mount_names)
+    _drop_server_state(channel)
+    mounts.map_user(user, image)
     with step("mount the sandbox's tmpfs"):
-        folders = mounts.make_tmpfs(request, mount_names)
-        if request.image is not None:
-            folders["image"] = image_root.make_upper(request, request.image, mount_names)
+        folders = mounts.make_tmpfs(request, mount_names) | root.make_changes()
         changes = packing.open_folders(folders, newest_first=mounts.lists_newest_first())
     if request.restores:  # before anything is mounted on these folders
         message, _ = wire.receive_request(channel)
         packing.restore(changes.folders, message["file"])
-    if request.image is None:
-        mounts.build_root(request, mount_names)
-    else:
-        image_root.build(request, request.image, mount_names)
+    times = root.mount()
+    mounts.enter_root()
+    with step("fill the sandbox's root"):
+        root.fill(times)
+    mounts.mount_own_folders(request, mount_names)
+    with step("write the sandbox's files", "request"):
+        mounts.make_links(request.links)
+    mounts.mount_sources(request, mount_names, times)  # host files are out of reach from here on
+    mounts.limit_restored(request)
+    mounts.limit_counts()
     lockdown.set_network(shared=request.network)
+    root.finish(times)
     lockdown.drop_privileges(request.limits)
     return changes
+
+
+def _drop_server_state(channel: socket.socket) -> None:
+    with step("close the server's descriptors"):
+        sc.call("close_range", channel.fileno() + 1, 0x7FFFFFFF, 0)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def _listen(port: int, channel: socket.socket) -> None:

@@ -19,6 +19,7 @@ from coding_gym.sandbox.inside.commands import (
     spawn_bash,
 )
 from coding_gym.sandbox.inside.files import Opener
+from coding_gym.sandbox.inside.fixed import BASH
 from coding_gym.sandbox.inside.processes import MemoryWatch, all_but_first
 
 # Handles a request: closes the request's ``file``, and sends the reply.
@@ -81,10 +82,10 @@ class Commands:
         except OSError as error:
             if error.errno == errno.E2BIG:
                 return refusal("Argument list too long", 126, request)
-            if error.errno in _OUT_OF_PROCESSES or error.filename != commands.BASH:
+            if error.errno in _OUT_OF_PROCESSES or error.filename != BASH:
                 raise
             # In an image a policy can remove or replace bash, or keep it open for writing.
-            return refusal(f"{commands.BASH}: {error.strerror}", 127, request)
+            return refusal(f"{BASH}: {error.strerror}", 127, request)
 
     def _enter(self, path: str) -> None:
         """Changes this process's working folder to ``path``."""
