@@ -48,6 +48,17 @@ class Interpreter:
     version: str
     site_packages: Path
 
+    @property
+    def minor(self) -> tuple[int, int]:
+        """The first two numbers of its version."""
+        major, minor, *_ = map(int, self.version.split("."))
+        return major, minor
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """The names of its binary, the last of which has the version, such as ``python3.11``."""
+        return "python", "python3", "python{}.{}".format(*self.minor)
+
 
 @cache
 def default_interpreter() -> Interpreter:

@@ -108,14 +108,13 @@ def _make_python(folder: Path, python: Interpreter, prefix: Path, site: Path | N
     PermissionError instead of ModuleNotFoundError.
     """
     executable = prefix / python.executable.relative_to(python.prefix)
-    minor = ".".join(python.version.split(".")[:2])
     (folder / "bin").mkdir(parents=True)
-    for name in ("python", "python3", f"python{minor}"):
+    for name in python.names:
         (folder / "bin" / name).symlink_to(executable)
     (folder / "pyvenv.cfg").write_text(
         f"home = {executable.parent}\ninclude-system-site-packages = false\n", encoding="utf-8"
     )
-    packages = folder / "lib" / f"python{minor}" / "site-packages"
+    packages = folder / "lib" / python.names[-1] / "site-packages"
     packages.parent.mkdir(parents=True)
     if site is None:
         packages.mkdir()

@@ -226,9 +226,7 @@ def _source(path: Path) -> Source:
 def _links(python: Interpreter | None) -> dict[str, str]:
     if python is None:
         return {}
-    minor = ".".join(python.version.split(".")[:2])
-    names = ("python", "python3", f"python{minor}")
-    return {f"{PYTHON_FOLDER}/{name}": str(python.executable) for name in names}
+    return {f"{PYTHON_FOLDER}/{name}": str(python.executable) for name in python.names}
 
 
 def _preload_of(spec: SandboxSpec, mounts: Sequence[MountRequest]) -> Preload | None:
@@ -242,7 +240,7 @@ def _preload_of(spec: SandboxSpec, mounts: Sequence[MountRequest]) -> Preload | 
     """
     if not spec.preload or spec.python is None or spec.image or spec.network:
         return None
-    if tuple(map(int, spec.python.version.split(".")[:2])) < _OLDEST_PRELOADED:
+    if spec.python.minor < _OLDEST_PRELOADED:
         return None
     site = str(spec.python.site_packages)
     targets = {str(spec.python.prefix), site}

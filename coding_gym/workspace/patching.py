@@ -12,10 +12,10 @@ import base64
 import secrets
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import MissingDependencyError, PatchError, last_line
+from coding_gym.errors import MissingDependencyError, PatchError, error_line, last_line
 from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
-from coding_gym.workspace.host_git import git_complaint
+from coding_gym.sandbox.spec import TMP
 from coding_gym.workspace.scripts import (
     APPLY,
     CLEAN,
@@ -131,7 +131,7 @@ def _run_indexed(
     problem: str = _NOT_COMPUTED,
 ) -> tuple[str, str]:
     """Runs a script of `scripts`; returns the patch and the excluded names, both in base64."""
-    scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 - inside the sandbox
+    scratch = f"{sandbox.path(TMP)}/.{secrets.token_hex(8)}"
     paths = _paths(sandbox) | {"CG_TMP": scratch, "CG_COMMIT": template.base_commit}
     result = sandbox.run(
         script,
@@ -159,7 +159,7 @@ def _paths(sandbox: Sandbox) -> dict[str, str]:
 
 def _failure(result: ExecResult, problem: str) -> PatchError | MissingDependencyError:
     lines = [line for line in result.output.splitlines() if any(m in line for m in _DISK_FULL)]
-    complaint = git_complaint("\n".join(lines) or result.output)
+    complaint = error_line("\n".join(lines) or result.output)
     if result.timed_out:
         return PatchError(f"{problem}: git took more than {TIMEOUT_S:g} s")
     if lines:

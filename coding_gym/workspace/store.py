@@ -17,7 +17,7 @@ from coding_gym.host.toolchains import find_toolchain
 from coding_gym.sandbox import default_interpreter, find_interpreter, get_backend
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.ownership import cache_folder
-from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
+from coding_gym.sandbox.spec import TMP, Interpreter, Mount, SandboxSpec
 from coding_gym.task import Task
 from coding_gym.workspace.artifacts import artifact_paths
 from coding_gym.workspace.checkout import Checkouts, seal, store_index
@@ -183,7 +183,7 @@ class TemplateStore:
     def _refreshed_index(self, task: Task, spec: SandboxSpec) -> bytes:
         """Returns the checkout's index after ``git update-index --really-refresh`` in a sandbox."""
         with self._backend.open(spec) as sandbox:
-            copy = f"{sandbox.path('/tmp')}/index"  # noqa: S108 - inside the sandbox
+            copy = f"{sandbox.path(TMP)}/index"
             paths = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT), "CG_TMP": copy}
             result = sandbox.run(REFRESH_INDEX, timeout_s=600.0, cwd="/", env=ENV | paths)
             if not result.ok:
