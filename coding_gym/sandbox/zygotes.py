@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import IO, Any, Literal, TypeVar
 
 from coding_gym.errors import SandboxError, SandboxUnavailableError, last_line
-from coding_gym.host.interpreters import default_interpreter
+from coding_gym.host.interpreters import default_interpreter, loader_variables
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.request import LandlockRequest, Preload, SandboxRequest
 from coding_gym.sandbox.inside.syscalls import SetupError, step
@@ -146,14 +146,12 @@ class Zygote:
         python, env = [str(default_interpreter().executable), "-I", "-S"], {}
         if preload is not None:  # -I would ignore PYTHONHASHSEED
             python, env = [preload.executable, "-s", "-S"], _PRELOADED_ENV
-        # A Python that is not installed system-wide may need this variable in order to start.
-        env = env | {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
         self._control, zygote_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with zygote_end, contextlib.ExitStack() as cleanup:
             cleanup.callback(self._control.close)
             self._process: subprocess.Popen[bytes] = subprocess.Popen(
                 [*python, *arguments],
-                env=env,
+                env=env | loader_variables(),
                 stdin=zygote_end.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=errors,

@@ -177,8 +177,8 @@ class TemplateStore:
             except TemplateError as error:
                 raise TemplateError(f"task {task.task_id}: {error}") from error
         tool_mounts = (Mount(source=path, target=t) for t, path in tools.folders.items())
-        mounts, path = (*base.mounts, *tool_mounts), (*base.path, *tools.path)
-        return key, replace(base, mounts=mounts, path=path)
+        path = (*base.path, *(f"{target}/bin" for target in tools.folders))
+        return key, replace(base, mounts=(*base.mounts, *tool_mounts), path=path)
 
     def _refreshed_index(self, task: Task, spec: SandboxSpec) -> bytes:
         """Returns the checkout's index after ``git update-index --really-refresh`` in a sandbox."""
