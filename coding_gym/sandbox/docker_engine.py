@@ -23,10 +23,9 @@ _BY_SETTING = {"MemoryLimit": Promise.MEMORY_LIMIT, "PidsLimit": Promise.PROCESS
 _BASHES = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash")
 _START = (
     "start it with `sudo systemctl start docker`, or install it (Debian: `apt-get install "
-    "docker.io`); for a daemon elsewhere set DOCKER_HOST"
+    "docker.io`); for a daemon elsewhere set DOCKER_HOST, and for certificates DOCKER_CERT_PATH"
 )
 _JOIN = "run `sudo usermod -aG docker $USER` and log in again"
-_CERTIFICATES = "put them into the folder DOCKER_CERT_PATH, or unset DOCKER_TLS_VERIFY"
 _API_TIMEOUT_S = 60
 
 _engines: ProcessCache["Engine"] = ProcessCache()
@@ -49,15 +48,10 @@ class Engine:
     """
 
     def __init__(self, host: str = "") -> None:
+        self.url = host or os.environ.get("DOCKER_HOST", "")
         try:
-            variables = docker.utils.kwargs_from_env()
-        except docker.errors.DockerException as error:
-            raise SandboxUnavailableError(
-                f"the certificates of the Docker daemon cannot be used: {error}", _CERTIFICATES
-            ) from error
-        settings = variables | ({"base_url": host} if host else {})
-        self.url: str = settings.setdefault("base_url", "unix:///var/run/docker.sock")
-        try:
+            settings = docker.utils.kwargs_from_env() | ({"base_url": host} if host else {})
+            self.url = settings.setdefault("base_url", "unix:///var/run/docker.sock")
             _connect_once(self.url)
             self.api = docker.APIClient(version="auto", timeout=_API_TIMEOUT_S, **settings)
         except (docker.errors.DockerException, OSError) as error:

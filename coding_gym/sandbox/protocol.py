@@ -1,6 +1,6 @@
 """The interface that every sandbox backend implements. It does not depend on git or tasks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, Self
 
@@ -18,12 +18,29 @@ from coding_gym.sandbox.run_arguments import (
     from_stdin,
     python_command,
 )
-from coding_gym.sandbox.snapshot import Snapshot as Snapshot
 from coding_gym.sandbox.spec import WORKDIR, SandboxSpec, Shell
 
 DEFAULT_TIMEOUT_S = 120.0
 DEFAULT_MAX_OUTPUT_BYTES = 1 << 20
 NO_SNAPSHOTS = "this sandbox backend has no snapshots; use 'namespace', which also runs images"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """All changes of a sandbox at one time; processes are not part of it.
+
+    It is in memory and independent of its sandbox, which may be closed. It can be restored any
+    number of times.
+
+    Attributes:
+        backend: Name of the backend that took it; only this backend can restore it.
+        spec: The spec of the sandbox.
+        data: The changed files, in a format of the backend.
+    """
+
+    backend: str
+    spec: SandboxSpec
+    data: bytes = field(repr=False)
 
 
 class Sandbox:

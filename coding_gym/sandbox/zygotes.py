@@ -74,19 +74,16 @@ class Zygote:
                 raise SetupError.from_json(header["error"])
         self.overlay_works_on_tmpfs = bool(header.get("overlay_works_on_tmpfs"))
 
-    @property
-    def alive(self) -> bool:
-        """Whether the zygote can open more sandboxes."""
-        return self._accepts_requests and not self.has_hung_up()
-
-    def has_hung_up(self) -> bool:
-        """Returns whether the zygote's process has ended."""
+    def is_usable(self) -> bool:
+        """Returns whether the zygote can open more sandboxes; stops it if its process has ended."""
         poll = select.poll()
         try:
             poll.register(self._control, select.POLLRDHUP)
         except ValueError:  # another thread closed it just now
-            return True
-        return bool(poll.poll(0))
+            return False
+        if poll.poll(0):
+            self.stop()
+        return self._accepts_requests
 
     def open(self, request: SandboxRequest | LandlockRequest) -> socket.socket:
         """Returns the channel of a new sandbox, which is still being set up.
@@ -191,31 +188,24 @@ class _Registry:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._locks: dict[Key, threading.Lock] = {}  # one start can take half a minute
-        self._zygotes: dict[Key, Zygote] = {}
-        # Zygotes whose `open` was interrupted or late: they have sandboxes, but open no others.
-        self._retired: list[Zygote] = []
+        # Only the last of a key opens sandboxes; those before, late or interrupted, may have some.
+        self._zygotes: dict[Key, list[Zygote]] = {}
         atexit.register(self.stop)
 
     def get(self, key: Key) -> Zygote:
         with self._locks.setdefault(key, threading.Lock()):
-            current = self._zygotes.get(key)
-            if current is None or not current.alive:
-                if current is not None and current.has_hung_up():
-                    current.stop()
-                elif current is not None:
-                    self._retired.append(current)
-                current = self._zygotes[key] = Zygote(*key)
-            return current
+            started = self._zygotes.setdefault(key, [])
+            if not started or not started[-1].is_usable():
+                started.append(Zygote(*key))
+            return started[-1]
 
     def stop(self) -> None:
         if os.getpid() != self._pid:
             return
         for key, lock in tuple(self._locks.items()):
             with lock:
-                if key in self._zygotes:
-                    self._zygotes.pop(key).stop()
-        while self._retired:
-            self._retired.pop().stop()
+                for started in self._zygotes.pop(key, ()):
+                    started.stop()
 
 
 _registry = cache(_Registry)
@@ -243,7 +233,7 @@ def with_zygote(
     try:
         return use(first)
     except SandboxError:
-        if first.alive:
+        if first.is_usable():
             raise
     return use(zygote(kind, uid, gid, preload))
 

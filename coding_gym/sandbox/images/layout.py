@@ -28,8 +28,11 @@ _NAME = re.compile(r"\w[\w.:@/-]*")
 _MAX_ETC_BYTES = 4 << 20  # size limit of a file such as /etc/passwd
 # The largest uid: the next one, (uid_t) -1, means "no change".
 _MAX_ID = (1 << 32) - 2
-# Errors of reading a document with values of wrong types.
-_MALFORMED = (KeyError, TypeError, AttributeError, ValueError, RecursionError)
+# Errors of reading a document that is missing or has values of wrong types.
+_MALFORMED = (
+    *(KeyError, TypeError, AttributeError, ValueError, RecursionError),
+    *(FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +123,11 @@ def read_manifest(layout: Path) -> Manifest:
                 f"skopeo copy oci:{layout} oci:FOLDER (oci:{layout}:NAME where it has names)"
             )
         return _manifest(layout, document)
+    except InvalidArgumentError:
+        raise
     except _MALFORMED as error:
-        if isinstance(error, InvalidArgumentError):
-            raise
         raise InvalidArgumentError(
-            f"{layout} is not a valid OCI layout ({error!r}); remove it, and pull the image again"
-        ) from error
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
-        raise InvalidArgumentError(
-            f"{layout} is an incomplete OCI layout: {error}; remove it, and pull the image again"
+            f"{layout} is not a complete OCI layout ({error!r}); remove it, and pull the image"
         ) from error
 
 

@@ -7,7 +7,8 @@
     watchdog       the parent of a ``landlock`` first process; kills its processes
 
 Modules here import only the standard library and each other: `__main__` runs under
-``python -I -S``, and everything is loaded before the host's files are unmounted.
+``python -I -S``, and everything is loaded before the host's files are unmounted. The modules of a
+``namespace`` zygote do not import `threading`, which stores facts of a process that forks inherit.
 
     __main__   imports the modules of this folder without the package around it
     owner      a zygote's connection to its owner: requests, detection of the owner's end
@@ -29,5 +30,5 @@ Modules here import only the standard library and each other: `__main__` runs un
     seccomp    the filters on system calls
     wire       messages to and from the owner
     landlock_server  the zygote, watchdogs and first processes of ``landlock``
-    landlock_rules   Landlock rules; the start of bash in a nested domain
+    landlock_rules   Landlock rules
 """

@@ -149,25 +149,22 @@ def test_snapshots_are_refused(backend: DockerBackend) -> None:
         assert sandbox.run("echo on").output == "on\n"
 
 
-def test_missing_certificates_have_a_remedy(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DOCKER_TLS_VERIFY", "1")
-    monkeypatch.setenv("DOCKER_CERT_PATH", "/nonexistent")
-    probe = DockerBackend(host="tcp://127.0.0.1:1").probe()
-    assert (probe.available, "DOCKER_CERT_PATH" in probe.remedy) == (False, True)
-
-
 def test_a_probe_of_an_unusable_image_does_not_raise(engine: Engine) -> None:
     image = _commit(engine, "nobody", "USER missing")
     probe = DockerBackend(image, host=engine.url).probe()
     assert (probe.available, "missing" in probe.detail) == (False, True)
 
 
-def test_a_missing_daemon_has_a_remedy(tmp_path: Path) -> None:
+def test_a_missing_daemon_has_a_remedy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with socket.socket(socket.AF_UNIX) as left:
         left.bind(f"{tmp_path}/left.sock")
     for name in ("no.sock", "left.sock"):
         probe = DockerBackend(host=f"unix://{tmp_path}/{name}").probe()
         assert (probe.available, bool(probe.remedy)) == (False, True)
+    monkeypatch.setenv("DOCKER_TLS_VERIFY", "1")
+    monkeypatch.setenv("DOCKER_CERT_PATH", "/nonexistent")
+    probe = DockerBackend(host="tcp://127.0.0.1:1").probe()
+    assert (probe.available, "DOCKER_CERT_PATH" in probe.remedy) == (False, True)
 
 
 _FORGERY = r"""
