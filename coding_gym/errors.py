@@ -21,10 +21,12 @@ with ``RequestRefusedError`` and ``PromptTooLongError``.
 Each exception takes one message, so that Gymnasium can raise it again in another process.
 """
 
+import errno
 import re
 
 from gymnasium.error import ResetNeeded
 
+DISK_FULL = (errno.ENOSPC, errno.EDQUOT)
 _MAX_CHARS = 300  # of a quoted line
 # Lines with an error of git, pip, Python or argparse; advice or a summary can follow them.
 _ERROR = re.compile(

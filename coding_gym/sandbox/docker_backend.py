@@ -32,7 +32,13 @@ from coding_gym.sandbox.docker_engine import (
     inspect,
 )
 from coding_gym.sandbox.inside.commands import BoundedOutput
-from coding_gym.sandbox.inside.fixed import BASH, KILLED_EXIT_CODE, TIMEOUT_EXIT_CODE, USER
+from coding_gym.sandbox.inside.fixed import (
+    BASH,
+    HOSTNAME,
+    KILLED_CODE,
+    TIMEOUT_CODE,
+    USER,
+)
 from coding_gym.sandbox.ownership import UNPRIVILEGED
 from coding_gym.sandbox.protocol import NO_SNAPSHOTS, Probe, Sandbox, Snapshot
 from coding_gym.sandbox.run_arguments import Run
@@ -216,7 +222,7 @@ def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str
         "environment": mounted_packages(spec) | variables,
         "user": f"{image.user.uid}:{image.user.gid}",
         "labels": LABELS,
-        "hostname": "sandbox",
+        "hostname": HOSTNAME,
         "working_dir": "/",
         "stdin_open": True,
         "healthcheck": {"test": ["NONE"]},  # an image's health check would run during commands
@@ -272,9 +278,9 @@ class _Container(Channel):
         exit_code, num_leftovers, num_out_of_memory = counts
         is_out_of_memory = num_out_of_memory > self._num_out_of_memory
         self._num_out_of_memory = num_out_of_memory
-        was_killed = exit_code == KILLED_EXIT_CODE and not timed_out
+        was_killed = exit_code == KILLED_CODE and not timed_out
         return ExecResult(
-            exit_code=TIMEOUT_EXIT_CODE if timed_out else exit_code,
+            exit_code=TIMEOUT_CODE if timed_out else exit_code,
             output="",
             timed_out=timed_out,
             duration_s=time.monotonic() - started,

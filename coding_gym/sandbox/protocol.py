@@ -7,6 +7,7 @@ from typing import Protocol, Self
 from coding_gym.arguments import at_least
 from coding_gym.calls import ExecResult
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.inside.fixed import MAX_DATA_BYTES
 from coding_gym.sandbox.run_arguments import (
     MAX_ARGUMENT_BYTES,
     STATE,
@@ -131,7 +132,7 @@ class Sandbox:
         run = checked_run(command, timeout_s, max_output_bytes, WORKDIR, None, stdin)
         return self._run(run._replace(source=source))
 
-    def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
+    def read_file(self, path: str, *, max_bytes: int = MAX_DATA_BYTES) -> bytes:
         """Returns a file's bytes; symlinks resolve inside the sandbox.
 
         Args:

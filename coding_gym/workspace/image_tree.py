@@ -17,15 +17,15 @@ from coding_gym.errors import (
 )
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.images.store import BUILT, build_sandbox
+from coding_gym.sandbox.inside.fixed import NO_PROGRAM_CODE
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import TMP, SandboxLimits, SandboxSpec
 from coding_gym.task import Task
-from coding_gym.workspace.scripts import ENV
+from coding_gym.workspace.scripts import ENV, TIMEOUT_S
 from coding_gym.workspace.stamping import stamp
 
 _SCHEMA = 3
-_TIMEOUT_S = 600.0
-_NO_FOLDER, _NO_PROGRAM = 41, 127
+_NO_FOLDER = 41
 _LIMITS = SandboxLimits(file_bytes=4 << 30)
 # Copies tracked files to `base` and untracked files to `rest`. Without tracked files, all files are
 # in `rest`, and the tree's `.gitignore` selects the base files later. Git trusts a tree of another
@@ -115,14 +115,14 @@ class ImageTrees:
         spec = SandboxSpec(image=task.image, limits=_LIMITS)
         with build_sandbox(self.backend, spec, {BUILT: folder}) as sandbox:
             paths = {"CG_PATH": task.image_path, "CGTMP": TMP, "CG_INTO": BUILT}
-            result = sandbox.run(_COPY, timeout_s=_TIMEOUT_S, cwd="/", env=ENV | paths)
+            result = sandbox.run(_COPY, timeout_s=TIMEOUT_S, cwd="/", env=ENV | paths)
         if result.exit_code == _NO_FOLDER:
             raise InvalidTaskError(
                 f"task {task.task_id}: field 'image_path' names {task.image_path!r}, which is "
                 f"not a folder of the image: {last_line(result.output)}"
             )
         if not result.ok:
-            remedy = "; install GNU tar in the image" if result.exit_code == _NO_PROGRAM else ""
+            remedy = "; install GNU tar in the image" if result.exit_code == NO_PROGRAM_CODE else ""
             raise TemplateError(
                 f"task {task.task_id}: cannot copy {task.image_path} out of the image: "
                 f"{error_line(result.output)}{remedy}"

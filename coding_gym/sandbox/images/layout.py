@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 from platformdirs import user_data_path
 
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.inside.fixed import OPAQUE
 from coding_gym.sandbox.run_arguments import check_env
 
 # Names of architectures in `uname` and in OCI documents.
@@ -242,6 +243,6 @@ def read_etc(layers: Sequence[Path], name: str) -> bytes:
                 return b""
             with path.open("rb") as file:
                 return file.read(_MAX_ETC_BYTES)
-        if "user.overlay.opaque" in os.listxattr(etc):
+        if OPAQUE in os.listxattr(etc):
             return b""
     return b""

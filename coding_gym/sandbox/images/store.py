@@ -15,7 +15,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError, last_line
+from coding_gym.errors import (
+    DISK_FULL,
+    InvalidArgumentError,
+    SandboxError,
+    SandboxUnavailableError,
+    last_line,
+)
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.images.fetching import remove_image
 from coding_gym.sandbox.images.layout import (
@@ -26,7 +32,7 @@ from coding_gym.sandbox.images.layout import (
     read_etc,
     read_manifest,
 )
-from coding_gym.sandbox.inside.fixed import DATE_S
+from coding_gym.sandbox.inside.fixed import DATE_S, NO_PROGRAM_CODE, OPAQUE
 from coding_gym.sandbox.layer_union import united
 from coding_gym.sandbox.ownership import cache_folder, remove_folder
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
@@ -49,7 +55,10 @@ case $(head -c 4 {_BLOB} | od -An -tx1) in
     ' 28 b5 2f fd') reader='zstd -dcq' ;;
     *) reader=cat ;;
 esac
-command -v ${{reader%% *}} tar > /dev/null || {{ echo "no ${{reader%% *}} or tar"; exit 127; }}
+command -v ${{reader%% *}} tar > /dev/null || {{
+    echo "no ${{reader%% *}} or tar"
+    exit {NO_PROGRAM_CODE}
+}}
 cd {BUILT} && umask 022 || exit
 LC_ALL=C
 export LC_ALL
@@ -67,9 +76,7 @@ if ((status[0])); then
 fi
 chmod -R u+rwX .
 """
-# Messages of a full disk; the third is tar's for a write that ends early.
-_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "Wrote only")
-_NO_PROGRAM = 127
+_FULL = (*map(os.strerror, DISK_FULL), "Wrote only")  # the last is tar's, for an incomplete write
 _UNSUITABLE = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
 
 
@@ -202,7 +209,7 @@ def _unpack_layer(layout: Path, digest: str, backend: SandboxBackend, folder: Pa
         raise SandboxError(f"layer {digest} of {layout} was not unpacked in {_TIMEOUT_S:g} s")
     if not result.ok:
         message = f"layer {digest} of {layout} cannot be unpacked: {last_line(result.output)}"
-        if result.exit_code == _NO_PROGRAM:
+        if result.exit_code == NO_PROGRAM_CODE:
             raise SandboxUnavailableError(message, "run: apt-get install tar gzip zstd")
         is_full = any(text in message for text in _FULL)
         raise SandboxError(message) if is_full else InvalidArgumentError(message)
@@ -250,4 +257,4 @@ def _convert_whiteout(parent: Path, name: str) -> None:
 
 
 def _make_opaque(folder: Path) -> None:
-    os.setxattr(folder, "user.overlay.opaque", b"y")
+    os.setxattr(folder, OPAQUE, b"y")

@@ -12,7 +12,7 @@ from typing import Any
 
 from coding_gym.sandbox.inside import processes
 from coding_gym.sandbox.inside import syscalls as sc
-from coding_gym.sandbox.inside.fixed import BASH, KILLED_EXIT_CODE, TIMEOUT_EXIT_CODE
+from coding_gym.sandbox.inside.fixed import BASH, KILLED_CODE, TIMEOUT_CODE
 from coding_gym.sandbox.inside.processes import MemoryWatch
 
 # $0; bash's error messages begin with it.
@@ -248,9 +248,9 @@ class Command:
     def _exit_code(self) -> int:
         """Returns the exit code as a shell reports it."""
         if self.outcome is Outcome.OUT_OF_MEMORY:
-            return KILLED_EXIT_CODE
+            return KILLED_CODE
         if self.outcome is Outcome.TIMED_OUT:
-            return TIMEOUT_EXIT_CODE
+            return TIMEOUT_CODE
         code = os.waitstatus_to_exitcode(self._status)
         return code if code >= 0 else 128 - code
 

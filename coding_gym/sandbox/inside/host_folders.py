@@ -13,7 +13,7 @@ from glob import glob
 from pathlib import Path
 
 from coding_gym.sandbox.inside import syscalls as sc
-from coding_gym.sandbox.inside.fixed import BASH, DATE_S, GID, HOME, UID, USER
+from coding_gym.sandbox.inside.fixed import BASH, DATE_S, GID, HOME, HOSTNAME, UID, USER
 from coding_gym.sandbox.inside.request import Source
 from coding_gym.sandbox.inside.syscalls import step
 
@@ -57,8 +57,8 @@ WRITTEN_ETC = {
         "nobody:x:65534:65534:nobody:/:/bin/false\n"
     ),
     "group": f"root:x:0:\n{USER}:x:{GID}:\nnogroup:x:65534:\n",
-    "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
-    "hostname": "sandbox\n",
+    "hosts": f"127.0.0.1 localhost {HOSTNAME}\n::1 localhost\n",
+    "hostname": f"{HOSTNAME}\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
     "resolv.conf": "",
 }

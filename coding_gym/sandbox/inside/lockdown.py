@@ -13,8 +13,8 @@ from functools import cache
 
 from coding_gym.sandbox.inside import landlock_rules, seccomp
 from coding_gym.sandbox.inside import syscalls as sc
+from coding_gym.sandbox.inside.fixed import HOSTNAME
 
-_NAME = "sandbox"
 _SIOCSIFFLAGS = 0x8914
 _LOOPBACK_UP = struct.pack("16sh22x", b"lo", 0x49)  # IFF_UP, IFF_LOOPBACK, IFF_RUNNING
 # Minimum, default and maximum; the kernel's defaults are some MiB per connection.
@@ -38,7 +38,7 @@ FILTER = seccomp.program(sc.machine())
 def set_network(*, shared: bool) -> None:
     """Sets the host name, and brings the loopback device of a private network up."""
     with sc.step("set the host name"):
-        socket.sethostname(_NAME)
+        socket.sethostname(HOSTNAME)
     if shared:
         landlock_rules.block_abstract_sockets()
         return
