@@ -21,7 +21,7 @@ Shell = Literal["fresh", "persistent"]
 SHELLS: tuple[Shell, ...] = get_args(Shell)
 
 # The variables of every command, equal on all machines, so that outputs are reproducible.
-_VARIABLES = {
+VARIABLES = {
     "HOME": HOME,
     "USER": USER,
     "LOGNAME": USER,
@@ -178,7 +178,7 @@ def environment(
     system = variables.pop("PATH", "") or SYSTEM_PATH
     path = ":".join((*spec.path, *first, system))
     offline = {} if spec.network else _OFFLINE
-    return {**_VARIABLES, **offline, **variables, "PATH": path, **spec.env}
+    return {**VARIABLES, **offline, **variables, "PATH": path, **spec.env}
 
 
 def mounted_packages(spec: SandboxSpec) -> dict[str, str]:

@@ -24,6 +24,7 @@ from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.request import LandlockRequest, Preload, SandboxRequest
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 from coding_gym.sandbox.setup_errors import NO_DESCRIPTOR, documented_errors
+from coding_gym.sandbox.spec import VARIABLES
 
 Kind = Literal["namespace", "landlock"]
 Key = tuple[Kind, int, int, Preload | None]
@@ -32,7 +33,7 @@ Result = TypeVar("Result")
 MAIN = Path(__file__).parent / "inside" / "__main__.py"
 _START_TIMEOUT_S = 30.0
 # The variables of commands that affect the start of Python.
-_PRELOADED_ENV = {"PYTHONHASHSEED": "0", "LC_CTYPE": "C.UTF-8", "TZ": "UTC", "HOME": "/"}
+_PRELOADED_ENV = {name: VARIABLES[name] for name in ("PYTHONHASHSEED", "LC_CTYPE", "TZ")}
 _STOP_TIMEOUT_S = 5.0
 
 
@@ -142,7 +143,7 @@ class Zygote:
         """Starts the process, which inherits only a channel, as its standard input."""
         python, env = [str(default_interpreter().executable), "-I", "-S"], {}
         if preload is not None:  # -I would ignore PYTHONHASHSEED
-            python, env = [preload.executable, "-s", "-S"], _PRELOADED_ENV
+            python, env = [preload.executable, "-s", "-S"], _PRELOADED_ENV | {"HOME": "/"}
         self._control, zygote_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with zygote_end, contextlib.ExitStack() as cleanup:
             cleanup.callback(self._control.close)

@@ -6,7 +6,6 @@ import signal
 import subprocess
 import sys
 import threading
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -16,7 +15,6 @@ from sandbox_fixtures import (
     AlivePipe,
     MakeLayer,
     descendants,
-    first_pid,
     helper_pid,
     make_sandbox,
     num_descriptors,
@@ -196,25 +194,6 @@ def test_running_out_of_descriptors_raises_and_leaks_nothing() -> None:
         [sys.executable, "-c", _CROWDED], capture_output=True, text=True, timeout=60, check=False
     )
     assert (process.stdout, process.stderr) == ("True alive True\n", "")
-
-
-def test_every_call_of_a_dead_sandbox_raises(alive_pipe: AlivePipe, sandbox: Sandbox) -> None:
-    other, sandbox = sandbox, make_sandbox(mounts=(alive_pipe.mount,))
-    first, snapshot = first_pid(sandbox), sandbox.snapshot()
-    with ThreadPoolExecutor(1) as pool:
-        future = pool.submit(sandbox.run, f"echo > {alive_pipe.path(sandbox)}; sleep 60")
-        alive_pipe.wait_opened()
-        os.kill(first, signal.SIGKILL)
-        with pytest.raises(SandboxError):
-            future.result(10)
-    for call in (
-        *(lambda: sandbox.run("true"), lambda: sandbox.read_file("file")) * 2,
-        *(sandbox.snapshot, lambda: sandbox.restore(snapshot)),
-    ):
-        with pytest.raises(SandboxError):
-            call()
-    sandbox.close()
-    assert other.run("echo unharmed").output == "unharmed\n"
 
 
 def test_invalid_mount_targets_are_refused_without_a_leak(tmp_path: Path) -> None:

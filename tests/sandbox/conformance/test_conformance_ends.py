@@ -1,13 +1,19 @@
 """Ends of commands and sandboxes: time limits, leftover processes, closing."""
 
-from collections.abc import Iterator
+import os
+import signal
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 import pytest
-from sandbox_fixtures import AlivePipe, alive_pipe, opened, output
+from sandbox_fixtures import AlivePipe, alive_pipe, first_pid, opened, output
 
 from coding_gym.errors import SandboxError
+from coding_gym.sandbox.docker_backend import DockerBackend
+from coding_gym.sandbox.docker_engine import connect
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
 
 _SOON_S = 10.0
@@ -78,6 +84,33 @@ def test_closing_ends_a_running_command(backend: SandboxBackend) -> None:
         with pytest.raises(SandboxError):
             running.result(_SOON_S)
         assert alive.is_closed(_SOON_S)
+
+
+def test_a_dead_sandbox_raises_one_error_at_every_call(backend: SandboxBackend) -> None:
+    with opened(backend) as other, _running(backend) as (sandbox, alive, pipe):
+        kill = _killer(backend, sandbox)
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(sandbox.run, _HOLD_PIPE.format(pipe=pipe))
+            alive.wait_opened()
+            kill()
+            with pytest.raises(SandboxError) as first:
+                running.result(_SOON_S)
+        assert alive.is_closed(_SOON_S)
+        for call in (
+            *(lambda: sandbox.run("true"), lambda: sandbox.read_file("file")) * 2,
+            lambda: sandbox.write_file("file", b""),
+        ):
+            with pytest.raises(SandboxError) as later:
+                call()
+            assert str(later.value) == str(first.value)
+        assert output(other, "echo unharmed") == "unharmed\n"
+
+
+def _killer(backend: SandboxBackend, sandbox: Any) -> Callable[[], object]:
+    """Returns a function that kills the first process of a sandbox."""
+    if isinstance(backend, DockerBackend):
+        return partial(connect(backend._host).api.kill, sandbox._container._id)
+    return partial(os.kill, first_pid(sandbox), signal.SIGKILL)
 
 
 @contextmanager
