@@ -21,12 +21,18 @@ System calls that are newer than this list fail with ENOSYS.
 `landlock_program` is a second filter, of ``landlock`` sandboxes only.
 """
 
+import errno
+import fcntl
+import os
+import resource
+import socket
 import struct
 import sys
+import termios
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
 
-from coding_gym.sandbox.inside.syscalls import numbers
+from coding_gym.sandbox.inside.syscalls import NAMESPACES, numbers
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 # The first number without a rule; numbers of the x32 interface, with bit 30 set, are higher.
@@ -66,28 +72,21 @@ _ATTRIBUTES = (
     *("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
 )
 
-_NAMESPACE_FLAGS = 0x7E020000
 _SHARES_MEMORY, _VFORK = 0x100, 0x4000  # CLONE_VM, CLONE_VFORK
-_AF_UNIX, _AF_NETLINK = 1, 16
-_ROUTE = 0  # NETLINK_ROUTE
-_INTERNET = (2, 10)  # AF_INET, AF_INET6
-_STREAM, _DATAGRAM, _PACKETS = 1, 2, 5  # SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET
-_TYPE_BITS = 0xF  # below flags
-_PROTOCOLS = (0, 6, 17)  # the type's default, TCP, UDP
-_TERMINAL_CHANGES = (0x5412, 0x541C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCSETD
-_SELF, _CORE_LIMIT = 0, 4  # the pid of the calling process; RLIMIT_CORE
-_SET_LEASE = 1024
+_TYPE_BITS = 0xF  # of the type of a socket, below flags
+_NETLINK_ROUTE = 0
+_PROTOCOLS = (0, socket.IPPROTO_TCP, socket.IPPROTO_UDP)  # the first is the type's default
+_SELF = 0  # as the number of a process: the caller
+_TERMINAL_CHANGES = (termios.TIOCSTI, 0x541C, termios.TIOCSETD)  # the second is TIOCLINUX
 _EVICTIONS = (20, 21)  # MADV_COLD, MADV_PAGEOUT
-_SOL_SOCKET, _BUFFER_SIZES = 1, (7, 8)  # SO_SNDBUF, SO_RCVBUF
-_ACCESS_BITS, _TRUNCATE = 0x3, 0x200
 
 _LOAD, _AND, _RETURN = 0x20, 0x54, 0x06
 _IF_EQUAL, _IF_AT_LEAST = 0x15, 0x35
 _ALL_BITS = 0xFFFFFFFF
-_ALLOW, _KILL = 0x7FFF0000, 0x80000000
-_DONE, _EPERM, _EACCES, _ENOSYS = (0x00050000 | number for number in (0, 1, 13, 38))
-_EPROTONOSUPPORT, _ESOCKTNOSUPPORT = 0x0005005D, 0x0005005E
-_EOPNOTSUPP, _EAFNOSUPPORT = 0x0005005F, 0x00050061
+_ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
+_DONE = _ERROR  # error 0: the call succeeds without an effect
+_EPERM, _EACCES, _ENOSYS = _ERROR | errno.EPERM, _ERROR | errno.EACCES, _ERROR | errno.ENOSYS
+_EOPNOTSUPP = _ERROR | errno.EOPNOTSUPP
 
 _Instruction = tuple[int, int, int, int]
 _Block = list[_Instruction]
@@ -133,33 +132,41 @@ def _if_equal(value: int, block: _Block) -> _Block:
 # The checks of calls that are allowed for some arguments only.
 _CHECKS: Mapping[str, Sequence[_Block]] = {
     "clone": (
-        _only(0, (0,), _EPERM, mask=_NAMESPACE_FLAGS),
+        _only(0, (0,), _EPERM, mask=NAMESPACES),
         # A parent that waits as in vfork must share its memory, as `MemoryWatch` assumes.
         _never(0, (_VFORK,), _EPERM, mask=_VFORK | _SHARES_MEMORY),
     ),
     "socket": (
-        _when(0, _AF_UNIX, []),
-        _when(0, _AF_NETLINK, _only(2, (_ROUTE,), _EPROTONOSUPPORT)),
-        _only(0, _INTERNET, _EAFNOSUPPORT),
-        _only(1, (_STREAM, _DATAGRAM), _ESOCKTNOSUPPORT, mask=_TYPE_BITS),
-        _only(2, _PROTOCOLS, _EPROTONOSUPPORT),
+        _when(0, socket.AF_UNIX, []),
+        _when(0, socket.AF_NETLINK, _only(2, (_NETLINK_ROUTE,), _ERROR | errno.EPROTONOSUPPORT)),
+        _only(0, (socket.AF_INET, socket.AF_INET6), _ERROR | errno.EAFNOSUPPORT),
+        _only(
+            1,
+            (socket.SOCK_STREAM, socket.SOCK_DGRAM),
+            _ERROR | errno.ESOCKTNOSUPPORT,
+            mask=_TYPE_BITS,
+        ),
+        _only(2, _PROTOCOLS, _ERROR | errno.EPROTONOSUPPORT),
     ),
-    "socketpair": (_only(0, (_AF_UNIX,), _EAFNOSUPPORT),),
-    "setrlimit": (_never(0, (_CORE_LIMIT,), _DONE),),
+    "socketpair": (_only(0, (socket.AF_UNIX,), _ERROR | errno.EAFNOSUPPORT),),
+    "setrlimit": (_never(0, (resource.RLIMIT_CORE,), _DONE),),
     "prlimit64": (
         _only(0, (_SELF,), _EPERM),
-        _only(1, (_CORE_LIMIT,), _ALLOW),
+        _only(1, (resource.RLIMIT_CORE,), _ALLOW),
         # With a null pointer the call only reads the limit.
         _only(2, (0,), _DONE),
         _only(2, (0,), _DONE, high=True),
     ),
     "ioctl": (_never(1, _TERMINAL_CHANGES, _EPERM),),
-    "fcntl": (_never(1, (_SET_LEASE,), _EPERM),),
+    "fcntl": (_never(1, (fcntl.F_SETLEASE,), _EPERM),),
     # With RWF_NOWAIT the call fails if it would wait for the disk, which reveals cached pages.
     "preadv2": (_only(5, (0,), _EOPNOTSUPP),),
     "madvise": (_never(2, _EVICTIONS, _DONE),),
     # Requests to change a buffer size succeed and have no effect.
-    "setsockopt": (_only(1, (_SOL_SOCKET,), _ALLOW), _never(2, _BUFFER_SIZES, _DONE)),
+    "setsockopt": (
+        _only(1, (socket.SOL_SOCKET,), _ALLOW),
+        _never(2, (socket.SO_SNDBUF, socket.SO_RCVBUF), _DONE),
+    ),
 }
 
 
@@ -187,11 +194,13 @@ def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
             refuses this. It cannot read the flags of openat2, so that call does not exist.
     """
     rules = _answers(_SOCKETS, _EACCES) | _answers(_ATTRIBUTES, _EOPNOTSUPP)
-    rules["socketpair"] = (_only(1, (_STREAM, _PACKETS), _EACCES, mask=_TYPE_BITS),)
+    rules["socketpair"] = (
+        _only(1, (socket.SOCK_STREAM, socket.SOCK_SEQPACKET), _EACCES, mask=_TYPE_BITS),
+    )
     if not has_truncation_right:
         rules |= _answers(["truncate"], _EACCES) | _answers(["openat2"], _ENOSYS)
         for name, index in (("open", 1), ("openat", 2)):
-            check = _never(index, (_TRUNCATE,), _EACCES, mask=_ACCESS_BITS | _TRUNCATE)
+            check = _never(index, (os.O_TRUNC,), _EACCES, mask=os.O_ACCMODE | os.O_TRUNC)
             rules[name] = (check,)
     return _assemble(machine, rules)
 

@@ -40,8 +40,7 @@ from coding_gym.sandbox.inside.syscalls import SetupError, step
 # A score that root writes is a lower bound for all descendants, so commands cannot lower theirs.
 _OOM_SCORE = 800
 _LOOPBACK = "127.0.0.1"
-_NAMESPACES = sc.NEW_USER | sc.NEW_MOUNT | sc.NEW_PID | sc.NEW_IPC | sc.NEW_UTS
-_SANDBOX_NAMESPACES = _NAMESPACES | sc.NEW_CGROUP
+_NAMESPACES = sc.NAMESPACES & ~(sc.NEW_CGROUP | sc.NEW_NET)  # of the server
 _SECBIT_NO_SETUID_FIXUP = 1 << 2
 
 
@@ -195,7 +194,7 @@ def _open(
     with step("create a sandbox's namespaces"):
         owners_end, channel = socket.socketpair()
         with channel:
-            if sc.clone(_SANDBOX_NAMESPACES | (0 if request.network else sc.NEW_NET)) == 0:
+            if sc.clone(sc.NAMESPACES & ~(sc.NEW_NET if request.network else 0)) == 0:
                 owners_end.detach()
                 os.dup2(channel.detach(), control.fileno(), inheritable=False)
                 set_up = partial(_set_up, request, mount_names, user)
