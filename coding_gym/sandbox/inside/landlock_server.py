@@ -48,7 +48,7 @@ def main() -> None:
         with step("disable tracing"):
             sc.prctl(sc.PR_SET_DUMPABLE, 0)
     except SetupError as error:
-        control.sendall(wire.pack(error.to_json()))
+        owner.report(control, error)
         os._exit(1)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the watchdogs
     gc.collect()
@@ -84,7 +84,7 @@ def _run_watchdog(
         try:
             _watch_over(control, owner_pidfd, request)
         except SetupError as error:
-            control.sendall(wire.pack(error.to_json()))
+            owner.report(control, error)
     finally:  # no exception may reach the zygote's code in this process
         os._exit(1)
 
@@ -149,10 +149,8 @@ def _serve(control: socket.socket, request: LandlockRequest) -> None:
             "restore": partial(_restore, changes, request.writable),
         }
         serve(control, runner, operations)
-    except SetupError as error:
-        control.sendall(wire.pack(error.to_json()))
     except BaseException as error:  # noqa: BLE001 - no exception may reach the watchdog's code in this process
-        control.sendall(wire.pack(SetupError("serve the sandbox", 0, repr(error)).to_json()))
+        owner.report(control, error)
     finally:
         os._exit(1)
 

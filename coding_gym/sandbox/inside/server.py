@@ -55,7 +55,7 @@ def main() -> None:
         if pid == 0:
             _serve(control, owner_pidfd, config)
     except SetupError as error:
-        control.sendall(wire.pack(error.to_json()))
+        owner.report(control, error)
         os._exit(1)
     control.close()
     select.select([owner_pidfd, os.pidfd_open(pid)], [], [])
@@ -118,7 +118,7 @@ def _serve(control: socket.socket, owner_pidfd: int, config: dict[str, Any]) -> 
         if preload:
             preloaded.import_modules(preload, mounted)
     except SetupError as error:
-        control.sendall(wire.pack(error.to_json()))
+        owner.report(control, error)
         os._exit(1)
     # Now the kernel reaps the first processes of sandboxes.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -219,10 +219,8 @@ def _run_init(
         serve(channel, commands, {"snapshot": partial(packing.send, changes)})
     except Forked:
         raise
-    except SetupError as error:
-        channel.sendall(wire.pack(error.to_json()))
     except BaseException as error:  # noqa: BLE001 - no exception may reach the server's code in this process
-        channel.sendall(wire.pack(SetupError("serve the sandbox", 0, repr(error)).to_json()))
+        owner.report(channel, error)
     # No other process of the sandbox runs now, and the mounts end with this process.
     os._exit(0)
 
