@@ -88,6 +88,16 @@ def allowed_links() -> dict[str, str]:
     return {f"/{name}": os.readlink(f"{ALLOWED}/{name}") for name in links}
 
 
+def mount_allow_list(source: str, target: str) -> None:
+    """Mounts the prepared allow-list, which is at ``source``, in the folder ``target``."""
+    for path, link in allowed_links().items():
+        os.symlink(link, target + path)
+        os.utime(target + path, (DATE_S, DATE_S), follow_symlinks=False)
+    for folder in allowed_folders():
+        os.mkdir(target + folder)
+        sc.bind(source + folder, target + folder)
+
+
 def prepare_allow_list(host: str) -> None:
     """Prepares the allow-list, below `ALLOWED`, from the host's root, which is at ``host``."""
     for folder in (ALLOWED, _EMPTY):

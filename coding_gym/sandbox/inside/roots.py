@@ -14,8 +14,7 @@ from coding_gym.sandbox.inside.host_folders import (
     ALLOWED,
     MOUNTED,
     WRITTEN_ETC,
-    allowed_folders,
-    allowed_links,
+    mount_allow_list,
 )
 from coding_gym.sandbox.inside.mounts import OLD, ROOT, MountNames, Times, make_links, make_real
 from coding_gym.sandbox.inside.request import ImageRequest, SandboxRequest
@@ -46,10 +45,8 @@ class HostRoot:
             times.note(folder)
         for folder in (*_HOST_FOLDERS, *_MOUNT_POINTS):
             make_real(folder)
-        make_links({**allowed_links(), "/var/tmp": "../tmp"})  # noqa: S108 - inside the sandbox
-        for folder in allowed_folders():
-            os.mkdir(folder)
-            sc.bind(OLD + ALLOWED + folder, folder)
+        make_links({"/var/tmp": "../tmp"})  # noqa: S108 - inside the sandbox
+        mount_allow_list(OLD + ALLOWED, "")
 
     def finish(self, times: Times) -> None:
         """Sets the times of folders and makes the root read-only."""
