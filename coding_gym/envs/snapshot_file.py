@@ -14,7 +14,7 @@ from coding_gym.envs.snapshot import EnvSnapshot, check_equal, settings_of
 from coding_gym.episode import EpisodeSnapshot
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Snapshot
-from coding_gym.sandbox.snapshot import spec_digest
+from coding_gym.sandbox.spec import spec_digest
 from coding_gym.tasks import find_task
 from coding_gym.whole_file import whole_file
 

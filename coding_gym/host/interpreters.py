@@ -41,12 +41,30 @@ class Interpreter:
         prefix: Its ``sys.base_prefix``; ``/usr`` for a system Python.
         version: Its version, such as ``"3.11.7"``.
         site_packages: The folder into which its pip installs (``sysconfig`` path ``purelib``).
+        implementation: ``"cpython"``, ``"cpythont"`` without a GIL, ``"pypy"`` …
     """
 
     executable: Path
     prefix: Path
     version: str
     site_packages: Path
+    implementation: str
+
+    @property
+    def minor(self) -> tuple[int, int]:
+        """The first two numbers of its version."""
+        major, minor, *_ = map(int, self.version.split("."))
+        return major, minor
+
+    @property
+    def names(self) -> tuple[str, str, str]:
+        """The names of its binary, the last of which has the version, such as ``python3.11``."""
+        return "python", "python3", "python{}.{}".format(*self.minor)
+
+
+def loader_variables() -> dict[str, str]:
+    """Returns the variables without which a Python of this machine may find no libraries."""
+    return {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
 
 
 @cache
@@ -58,13 +76,12 @@ def default_interpreter() -> Interpreter:
     """
     executable = Path(getattr(sys, "_base_executable", None) or sys.executable or "python3")
     try:
-        interpreter, _ = _describe(executable.resolve())
+        return _describe(executable.resolve())
     except _FAILURES as error:
         raise SandboxUnavailableError(
             f"cannot start {executable}, the interpreter of this process: {error}",
             "run coding_gym with an installed Python",
         ) from error
-    return interpreter
 
 
 @cache
@@ -108,44 +125,43 @@ def _installed(name: str, folders: list[Path]) -> Iterator[Interpreter]:
     for folder in folders:
         if not os.access(folder, os.R_OK | os.X_OK):  # missing, or private to another user
             continue
-        paths = {*folder.glob(f"*/bin/{name}"), *folder.glob(name)}
-        for path in sorted(paths, key=_numeric_order, reverse=True):
+        releases = sorted(folder.glob(f"*/bin/{name}"), key=_numbers, reverse=True)
+        for path in (*releases, folder / name):
             # A pyenv shim is not an interpreter, but a script that may run one.
             if path.parent.name != "shims":
                 with suppress(*_FAILURES):
-                    interpreter, kind = _describe(path.resolve())
-                    if kind == _SUPPORTED:
+                    interpreter = _describe(path.resolve())
+                    if interpreter.implementation == _SUPPORTED:
                         yield interpreter
 
 
-def _numeric_order(path: Path) -> list[int | str]:
+def _numbers(path: Path) -> list[int]:
     """Returns a key that sorts 3.9.9 before 3.9.18."""
-    return [int(part) if part.isdecimal() else part for part in re.split(r"(\d+)", str(path))]
+    return [int(number) for number in re.findall(r"\d+", path.parts[-3])]
 
 
 @cache
-def _describe(executable: Path) -> tuple[Interpreter, str]:
-    """Returns the installation that a binary belongs to, and its kind.
+def _describe(executable: Path) -> Interpreter:
+    """Returns the installation that a binary belongs to.
 
     Raises:
         OSError, subprocess.SubprocessError, ValueError: The binary does not run. Failures are
             not cached: the next call tries again.
     """
-    env = {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
     reply = subprocess.run(
         [executable, "-E", "-s", "-c", _QUESTION],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=_TIMEOUT_S,
-        env={"PATH": os.defpath} | env,
+        env={"PATH": os.defpath} | loader_variables(),
         cwd="/",
         check=True,
     )
-    real, prefix, version, site_packages, kind = json.loads(reply.stdout)
-    interpreter = Interpreter(
+    real, prefix, version, site_packages, implementation = json.loads(reply.stdout)
+    return Interpreter(
         executable=Path(real),
         prefix=Path(prefix),
         version=version,
         site_packages=Path(site_packages),
+        implementation=implementation,
     )
-    return interpreter, kind

@@ -22,8 +22,6 @@ _PIP_OPTIONS = (
     *("index-url", "extra-index-url", "find-links", "no-index", "trusted-host"),
     *("proxy", "cert", "timeout", "retries"),
 )
-# These folders are part of every sandbox's root.
-_VISIBLE_FOLDERS = (Path("/usr"), Path("/etc/ssl"), Path("/etc/pki"), Path("/etc/ca-certificates"))
 
 
 def network_variables() -> dict[str, str]:
@@ -48,10 +46,7 @@ def settings() -> tuple[dict[str, str], list[Path]]:
     paths += [
         path
         for path in certificates
-        if path.is_absolute()
-        and path.exists()
-        and not is_private(path)
-        and not any(path.is_relative_to(folder) for folder in _VISIBLE_FOLDERS)
+        if path.is_absolute() and path.exists() and not is_private(path)
     ]
     return env, paths
 

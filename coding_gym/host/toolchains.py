@@ -3,8 +3,8 @@
 import shutil
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
 from pathlib import Path
+from typing import NamedTuple
 
 # ``PATH`` of a sandbox without an image; all these folders are visible in it.
 SYSTEM_PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
@@ -20,19 +20,16 @@ _LANGUAGES = {
 _PRIVATE = (".cargo", ".config", ".local", ".ssh")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Toolchain:
+class Toolchain(NamedTuple):
     """The host folders with which the programs of a language run in a sandbox.
 
     Attributes:
-        folders: Host folders by the path at which a sandbox mounts them.
-        path: Folders for the start of ``PATH``.
+        folders: Host folders by the path at which a sandbox mounts them; programs are in ``bin``.
         missing: The program that this machine lacks, and the command that installs it; "" if all
             programs are available.
     """
 
-    folders: Mapping[str, Path] = field(default_factory=dict)
-    path: tuple[str, ...] = ()
+    folders: Mapping[str, Path]
     missing: str = ""
 
 
@@ -48,21 +45,21 @@ def find_toolchain(language: str) -> Toolchain:
         language: ``c``, ``go``, ``java``, ``javascript``, ``rust``, or any other.
     """
     programs, packages = _LANGUAGES.get(language, ((), ""))
-    folders: list[Path] = []
+    folders: dict[str, Path] = {}
     for program in programs:
         if _real_path(program, SYSTEM_PATH) is not None:
             continue
         path = _real_path(program)
         if path is None or path.parent.name != "bin" or is_private(path.parent.parent):
             return Toolchain(
-                missing=f"{language} needs {program!r}, which is not in /usr or PATH "
+                {},
+                f"{language} needs {program!r}, which is not in /usr or PATH "
                 "(private home folders are not used); "
-                f"install it, for example with `apt-get install {packages}`"
+                f"install it, for example with `apt-get install {packages}`",
             )
-        if path.parent.parent not in folders:
-            folders.append(path.parent.parent)
-    mounts = {f"/opt/{language}{number or ''}": folder for number, folder in enumerate(folders)}
-    return Toolchain(folders=mounts, path=tuple(f"{target}/bin" for target in mounts))
+        if path.parent.parent not in folders.values():
+            folders[f"/opt/{language}{len(folders) or ''}"] = path.parent.parent
+    return Toolchain(folders)
 
 
 def home_folder() -> Path:

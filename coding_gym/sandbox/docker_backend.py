@@ -26,18 +26,24 @@ from coding_gym.sandbox import layer_union
 from coding_gym.sandbox.backend_checks import check_spec, failed_probe, render_output
 from coding_gym.sandbox.docker_engine import (
     LABELS,
-    UNPRIVILEGED_NAME,
     Engine,
     Image,
     connect,
     inspect,
 )
-from coding_gym.sandbox.inside.commands import KILLED_EXIT_CODE, TIMEOUT_EXIT_CODE, BoundedOutput
+from coding_gym.sandbox.inside.commands import BoundedOutput
+from coding_gym.sandbox.inside.fixed import (
+    BASH,
+    HOSTNAME,
+    KILLED_CODE,
+    TIMEOUT_CODE,
+    USER,
+)
 from coding_gym.sandbox.ownership import UNPRIVILEGED
 from coding_gym.sandbox.protocol import NO_SNAPSHOTS, Probe, Sandbox, Snapshot
 from coding_gym.sandbox.run_arguments import Run
 from coding_gym.sandbox.served_sandbox import Channel
-from coding_gym.sandbox.spec import HOME, WORKDIR, SandboxSpec, environment, mounted_packages
+from coding_gym.sandbox.spec import HOME, TMP, WORKDIR, SandboxSpec, environment, mounted_packages
 
 DEFAULT_IMAGE = "python:3.11"
 # The bash that runs loop.sh. No user may read this file, so the kernel hides the process's memory,
@@ -145,9 +151,9 @@ def _files(image: Image, spec: SandboxSpec) -> Iterator[Any]:
             _add(tar, posixpath.dirname(HOME), 0o755)
             for folder in (HOME, WORKDIR):
                 _add(tar, folder, 0o755, owner=owner)
-            if user.name == UNPRIVILEGED_NAME:
+            if user.name == USER:
                 for name, line in {
-                    "passwd": f"{user.name}:x:{user.uid}:{user.gid}::{HOME}:/bin/bash\n",
+                    "passwd": f"{user.name}:x:{user.uid}:{user.gid}::{HOME}:{BASH}\n",
                     "group": f"{user.name}:x:{user.gid}:\n",
                 }.items():
                     content = image.etc[name].rstrip() + b"\n" + line.encode()
@@ -198,7 +204,7 @@ def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str
         "mem_limit": limits.memory_bytes,
         "memswap_limit": limits.memory_bytes,
         "shm_size": limits.disk_bytes,
-        "tmpfs": {"/tmp": f"rw,exec,nosuid,nodev,mode=1777,size={limits.disk_bytes}"},  # noqa: S108 - inside
+        "tmpfs": {TMP: f"rw,exec,nosuid,nodev,mode=1777,size={limits.disk_bytes}"},
         "ulimits": [{"Name": name, "Soft": n, "Hard": n} for name, n in ulimits.items()],
         # All output goes through the streams; a log would fill the host's disk.
         "log_config": {"Type": "none"},
@@ -216,7 +222,7 @@ def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str
         "environment": mounted_packages(spec) | variables,
         "user": f"{image.user.uid}:{image.user.gid}",
         "labels": LABELS,
-        "hostname": "sandbox",
+        "hostname": HOSTNAME,
         "working_dir": "/",
         "stdin_open": True,
         "healthcheck": {"test": ["NONE"]},  # an image's health check would run during commands
@@ -272,9 +278,9 @@ class _Container(Channel):
         exit_code, num_leftovers, num_out_of_memory = counts
         is_out_of_memory = num_out_of_memory > self._num_out_of_memory
         self._num_out_of_memory = num_out_of_memory
-        was_killed = exit_code == KILLED_EXIT_CODE and not timed_out
+        was_killed = exit_code == KILLED_CODE and not timed_out
         return ExecResult(
-            exit_code=TIMEOUT_EXIT_CODE if timed_out else exit_code,
+            exit_code=TIMEOUT_CODE if timed_out else exit_code,
             output="",
             timed_out=timed_out,
             duration_s=time.monotonic() - started,

@@ -13,20 +13,19 @@ import docker
 from coding_gym.errors import SandboxError, SandboxUnavailableError
 from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox.images.layout import ImageUser, find_user
+from coding_gym.sandbox.inside.fixed import USER
 from coding_gym.sandbox.protocol import Promise
 
 LABELS = {"coding_gym": ""}  # for `docker container prune --filter label=coding_gym`
-UNPRIVILEGED_NAME = "agent"  # runs commands if the image's user is root
 # Which system calls are refused depends on the daemon; Podman allows user namespaces.
 _MISSING = (Promise.DISK_LIMIT, Promise.INODE_LIMIT, Promise.OWN_PYTHON, Promise.SYSTEM_CALLS)
 _BY_SETTING = {"MemoryLimit": Promise.MEMORY_LIMIT, "PidsLimit": Promise.PROCESS_LIMIT}
 _BASHES = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash")
 _START = (
     "start it with `sudo systemctl start docker`, or install it (Debian: `apt-get install "
-    "docker.io`); for a daemon elsewhere set DOCKER_HOST"
+    "docker.io`); for a daemon elsewhere set DOCKER_HOST, and for certificates DOCKER_CERT_PATH"
 )
 _JOIN = "run `sudo usermod -aG docker $USER` and log in again"
-_CERTIFICATES = "put them into the folder DOCKER_CERT_PATH, or unset DOCKER_TLS_VERIFY"
 _API_TIMEOUT_S = 60
 
 _engines: ProcessCache["Engine"] = ProcessCache()
@@ -49,15 +48,10 @@ class Engine:
     """
 
     def __init__(self, host: str = "") -> None:
+        self.url = host or os.environ.get("DOCKER_HOST", "")
         try:
-            variables = docker.utils.kwargs_from_env()
-        except docker.errors.DockerException as error:
-            raise SandboxUnavailableError(
-                f"the certificates of the Docker daemon cannot be used: {error}", _CERTIFICATES
-            ) from error
-        settings = variables | ({"base_url": host} if host else {})
-        self.url: str = settings.setdefault("base_url", "unix:///var/run/docker.sock")
-        try:
+            settings = docker.utils.kwargs_from_env() | ({"base_url": host} if host else {})
+            self.url = settings.setdefault("base_url", "unix:///var/run/docker.sock")
             _connect_once(self.url)
             self.api = docker.APIClient(version="auto", timeout=_API_TIMEOUT_S, **settings)
         except (docker.errors.DockerException, OSError) as error:
@@ -173,7 +167,7 @@ def inspect(engine: Engine, name: str, unprivileged: tuple[int, int]) -> Image:
         raise SandboxUnavailableError(f"the image {name!r} has no bash", "install bash in it")
     settings = base.get("Config") or {}
     user = find_user(settings.get("User") or "", etc.__getitem__)
-    user = ImageUser(*unprivileged, UNPRIVILEGED_NAME) if user.uid == 0 else user
+    user = ImageUser(*unprivileged, USER) if user.uid == 0 else user
     pairs = (pair.partition("=") for pair in settings.get("Env") or ())
     env = {key: value for key, _, value in pairs}
     return engine.images.setdefault(base["Id"], Image(base["Id"], env, user, bash, etc))

@@ -33,7 +33,7 @@ class Forwarder:
         self._acceptor = _start_thread(self._accept, listener, path)
 
     def close(self) -> None:
-        """Ends all connections and the thread; must be called only once."""
+        """Ends all connections and the thread; idempotent."""
         with self._lock:
             self._closed.set()
             for endpoint in self._sockets:

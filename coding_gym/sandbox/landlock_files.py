@@ -18,9 +18,8 @@ from coding_gym.sandbox.inside.host_folders import THIRD_PARTY
 from coding_gym.sandbox.layer_union import IsIncluded
 from coding_gym.sandbox.ownership import cache_folder, make_folder, remove_own
 from coding_gym.sandbox.served_sandbox import host_path_of
-from coding_gym.sandbox.spec import HOME, WORKDIR, Interpreter, SandboxSpec, environment
+from coding_gym.sandbox.spec import HOME, TMP, WORKDIR, Interpreter, SandboxSpec, environment
 
-TMP = "/tmp"  # noqa: S108 - the path that commands would use
 _WRITABLE = {"workspace": WORKDIR, "home": HOME, "tmp": TMP}
 # Large folders that are not needed to run programs.
 _SKIPPED = frozenset({"test", "idlelib", "lib2to3"})
@@ -109,14 +108,13 @@ def _make_python(folder: Path, python: Interpreter, prefix: Path, site: Path | N
     PermissionError instead of ModuleNotFoundError.
     """
     executable = prefix / python.executable.relative_to(python.prefix)
-    minor = ".".join(python.version.split(".")[:2])
     (folder / "bin").mkdir(parents=True)
-    for name in ("python", "python3", f"python{minor}"):
+    for name in python.names:
         (folder / "bin" / name).symlink_to(executable)
     (folder / "pyvenv.cfg").write_text(
         f"home = {executable.parent}\ninclude-system-site-packages = false\n", encoding="utf-8"
     )
-    packages = folder / "lib" / f"python{minor}" / "site-packages"
+    packages = folder / "lib" / python.names[-1] / "site-packages"
     packages.parent.mkdir(parents=True)
     if site is None:
         packages.mkdir()

@@ -7,7 +7,7 @@ import tarfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
-from coding_gym.sandbox.spec import WORKDIR
+from coding_gym.sandbox.inside.fixed import WORKDIR
 
 IsIncluded = Callable[["os.DirEntry[str]"], bool]
 

@@ -123,8 +123,9 @@ while :; do
     read -r -t 0.2 -u 9 ended
     [[ $ended = "$runner" ]] || ! kill -0 "$runner" || continue
     wait "$runner" || { # a command killed it, so that it could not reply
+      exit_code=$?
       kill_others
-      reply 137 0
+      reply "$exit_code" 0
     }
     runner=
   done
@@ -136,7 +137,7 @@ while :; do
     exec 8<&-
   else
     kill_others
-    reply 137 0 killed
+    reply 0 0 killed
     runner=
   fi
 done

@@ -16,6 +16,7 @@ from coding_gym.host import network
 from coding_gym.sandbox.backend_checks import check_snapshot, check_spec, failed_probe
 from coding_gym.sandbox.images.layout import find_image, read_manifest
 from coding_gym.sandbox.images.store import Image, unpack_image
+from coding_gym.sandbox.inside.fixed import PYTHON_FOLDER
 from coding_gym.sandbox.inside.request import (
     ImageRequest,
     MountRequest,
@@ -32,7 +33,6 @@ from coding_gym.sandbox.zygotes import Zygote, with_zygote, zygote
 
 _log = logging.getLogger(__name__)
 _OLDEST_PRELOADED = (3, 11)  # the oldest Python that can run the modules of `inside`
-_PYTHON_FOLDER = "/sandbox/bin"
 _RETRY_S = 300.0  # after a preloaded zygote failed; each attempt can take half a minute
 _SYSTEM_FOLDERS = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"))
 _MISSING_ON_DISK = (Promise.DISK_LIMIT, Promise.INODE_LIMIT)
@@ -198,8 +198,8 @@ def _plain(path: str) -> str:
 
 def _environment(spec: SandboxSpec, image: Image | None) -> dict[str, str]:
     if image is None:
-        return environment(spec, first=(_PYTHON_FOLDER,))
-    first = () if spec.python is None else (_PYTHON_FOLDER,)
+        return environment(spec, first=(PYTHON_FOLDER,))
+    first = () if spec.python is None else (PYTHON_FOLDER,)
     return environment(spec, first=first, image_env=image.env, user=image.user.name)
 
 
@@ -226,9 +226,7 @@ def _source(path: Path) -> Source:
 def _links(python: Interpreter | None) -> dict[str, str]:
     if python is None:
         return {}
-    minor = ".".join(python.version.split(".")[:2])
-    names = ("python", "python3", f"python{minor}")
-    return {f"{_PYTHON_FOLDER}/{name}": str(python.executable) for name in names}
+    return {f"{PYTHON_FOLDER}/{name}": str(python.executable) for name in python.names}
 
 
 def _preload_of(spec: SandboxSpec, mounts: Sequence[MountRequest]) -> Preload | None:
@@ -242,7 +240,7 @@ def _preload_of(spec: SandboxSpec, mounts: Sequence[MountRequest]) -> Preload | 
     """
     if not spec.preload or spec.python is None or spec.image or spec.network:
         return None
-    if tuple(map(int, spec.python.version.split(".")[:2])) < _OLDEST_PRELOADED:
+    if spec.python.minor < _OLDEST_PRELOADED:
         return None
     site = str(spec.python.site_packages)
     targets = {str(spec.python.prefix), site}

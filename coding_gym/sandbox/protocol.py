@@ -1,12 +1,13 @@
 """The interface that every sandbox backend implements. It does not depend on git or tasks."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Protocol, Self
 
 from coding_gym.arguments import at_least
 from coding_gym.calls import ExecResult
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.inside.fixed import MAX_DATA_BYTES
 from coding_gym.sandbox.run_arguments import (
     MAX_ARGUMENT_BYTES,
     STATE,
@@ -18,12 +19,29 @@ from coding_gym.sandbox.run_arguments import (
     from_stdin,
     python_command,
 )
-from coding_gym.sandbox.snapshot import Snapshot as Snapshot
 from coding_gym.sandbox.spec import WORKDIR, SandboxSpec, Shell
 
 DEFAULT_TIMEOUT_S = 120.0
 DEFAULT_MAX_OUTPUT_BYTES = 1 << 20
 NO_SNAPSHOTS = "this sandbox backend has no snapshots; use 'namespace', which also runs images"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """All changes of a sandbox at one time; processes are not part of it.
+
+    It is in memory and independent of its sandbox, which may be closed. It can be restored any
+    number of times.
+
+    Attributes:
+        backend: Name of the backend that took it; only this backend can restore it.
+        spec: The spec of the sandbox.
+        data: The changed files, in a format of the backend.
+    """
+
+    backend: str
+    spec: SandboxSpec
+    data: bytes = field(repr=False)
 
 
 class Sandbox:
@@ -114,7 +132,7 @@ class Sandbox:
         run = checked_run(command, timeout_s, max_output_bytes, WORKDIR, None, stdin)
         return self._run(run._replace(source=source))
 
-    def read_file(self, path: str, *, max_bytes: int = 64 << 20) -> bytes:
+    def read_file(self, path: str, *, max_bytes: int = MAX_DATA_BYTES) -> bytes:
         """Returns a file's bytes; symlinks resolve inside the sandbox.
 
         Args:

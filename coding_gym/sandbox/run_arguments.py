@@ -15,10 +15,9 @@ from typing import NamedTuple
 
 from coding_gym.arguments import at_least_one, positive_seconds
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.sandbox.spec import HOME
+from coding_gym.sandbox.inside.fixed import HOME, MAX_DATA_BYTES
 
 _MAX_COMMAND_BYTES = 1 << 20
-_MAX_DATA_BYTES = 64 << 20
 # The longest argument of exec (MAX_ARG_STRLEN) without its NUL.
 MAX_ARGUMENT_BYTES = (128 << 10) - 1
 _MAX_PATH_BYTES = 4095  # of a system call (PATH_MAX), without its NUL
@@ -152,9 +151,9 @@ def check_path(path: str) -> None:
 
 def check_data(data: bytes) -> None:
     """Raises InvalidArgumentError for data that are too long for one call."""
-    if len(data) > _MAX_DATA_BYTES:
+    if len(data) > MAX_DATA_BYTES:
         raise InvalidArgumentError(
-            f"data of one call must be at most {_MAX_DATA_BYTES} bytes, got {len(data)}"
+            f"data of one call must be at most {MAX_DATA_BYTES} bytes, got {len(data)}"
         )
 
 

@@ -1,25 +1,31 @@
 """The specification of a sandbox: folders, interpreter, limits and variables, as plain values."""
 
+import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Literal, get_args
 
 from coding_gym.arguments import at_least
 from coding_gym.host.interpreters import Interpreter as Interpreter
 from coding_gym.host.toolchains import SYSTEM_PATH
+from coding_gym.sandbox.inside.fixed import BASH, USER
+from coding_gym.sandbox.inside.fixed import HOME as HOME
+from coding_gym.sandbox.inside.fixed import TMP as TMP
+from coding_gym.sandbox.inside.fixed import WORKDIR as WORKDIR
+from coding_gym.sandbox.layer_union import united
 
-WORKDIR = "/workspace"
-HOME = "/home/agent"
 Shell = Literal["fresh", "persistent"]
 SHELLS: tuple[Shell, ...] = get_args(Shell)
 
 # The variables of every command, equal on all machines, so that outputs are reproducible.
-_VARIABLES = {
+VARIABLES = {
     "HOME": HOME,
-    "USER": "agent",
-    "LOGNAME": "agent",
-    "SHELL": "/bin/bash",
+    "USER": USER,
+    "LOGNAME": USER,
+    "SHELL": BASH,
     # LC_CTYPE alone: LANG makes every start of bash a fifth of a millisecond slower.
     "LC_CTYPE": "C.UTF-8",
     "TZ": "UTC",
@@ -172,7 +178,7 @@ def environment(
     system = variables.pop("PATH", "") or SYSTEM_PATH
     path = ":".join((*spec.path, *first, system))
     offline = {} if spec.network else _OFFLINE
-    return {**_VARIABLES, **offline, **variables, "PATH": path, **spec.env}
+    return {**VARIABLES, **offline, **variables, "PATH": path, **spec.env}
 
 
 def mounted_packages(spec: SandboxSpec) -> dict[str, str]:
@@ -184,3 +190,29 @@ def mounted_packages(spec: SandboxSpec) -> dict[str, str]:
         return {}
     site = str(spec.python.site_packages)
     return {"PYTHONPATH": site} if any(mount.target == site for mount in spec.mounts) else {}
+
+
+def spec_digest(spec: SandboxSpec) -> str:
+    """Returns a digest of the files and variables of a spec, independent of host paths.
+
+    It covers the content of all files in the layers, but not limits and the kind of shell.
+    """
+    layers = [
+        (path, entry.stat(follow_symlinks=False).st_mode, _content_id(entry))
+        for path, entry in sorted(united(spec.layers).items())
+    ]
+    targets = [mount.target for mount in spec.mounts]
+    python = spec.python and spec.python.version
+    variables = sorted(spec.env.items())
+    content = (layers, targets, python, spec.path, variables, spec.image, spec.workspace_alias)
+    return sha256(json.dumps(content).encode()).hexdigest()
+
+
+def _content_id(entry: os.DirEntry[str]) -> str:
+    """Returns the digest of a file, the target of a symbolic link, or "" for other kinds."""
+    if entry.is_symlink():
+        return str(Path(entry.path).readlink())
+    if not entry.is_file():
+        return ""
+    with Path(entry.path).open("rb") as file:
+        return file_digest(file, "sha256").hexdigest()

@@ -19,11 +19,12 @@ from pathlib import Path
 from typing import IO, Any, Literal, TypeVar
 
 from coding_gym.errors import SandboxError, SandboxUnavailableError, last_line
-from coding_gym.host.interpreters import default_interpreter
+from coding_gym.host.interpreters import default_interpreter, loader_variables
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.request import LandlockRequest, Preload, SandboxRequest
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 from coding_gym.sandbox.setup_errors import NO_DESCRIPTOR, documented_errors
+from coding_gym.sandbox.spec import VARIABLES
 
 Kind = Literal["namespace", "landlock"]
 Key = tuple[Kind, int, int, Preload | None]
@@ -32,7 +33,7 @@ Result = TypeVar("Result")
 MAIN = Path(__file__).parent / "inside" / "__main__.py"
 _START_TIMEOUT_S = 30.0
 # The variables of commands that affect the start of Python.
-_PRELOADED_ENV = {"PYTHONHASHSEED": "0", "LC_CTYPE": "C.UTF-8", "TZ": "UTC", "HOME": "/"}
+_PRELOADED_ENV = {name: VARIABLES[name] for name in ("PYTHONHASHSEED", "LC_CTYPE", "TZ")}
 _STOP_TIMEOUT_S = 5.0
 
 
@@ -74,19 +75,16 @@ class Zygote:
                 raise SetupError.from_json(header["error"])
         self.overlay_works_on_tmpfs = bool(header.get("overlay_works_on_tmpfs"))
 
-    @property
-    def alive(self) -> bool:
-        """Whether the zygote can open more sandboxes."""
-        return self._accepts_requests and not self.has_hung_up()
-
-    def has_hung_up(self) -> bool:
-        """Returns whether the zygote's process has ended."""
+    def is_usable(self) -> bool:
+        """Returns whether the zygote can open more sandboxes; stops it if its process has ended."""
         poll = select.poll()
         try:
             poll.register(self._control, select.POLLRDHUP)
         except ValueError:  # another thread closed it just now
-            return True
-        return bool(poll.poll(0))
+            return False
+        if poll.poll(0):
+            self.stop()
+        return self._accepts_requests
 
     def open(self, request: SandboxRequest | LandlockRequest) -> socket.socket:
         """Returns the channel of a new sandbox, which is still being set up.
@@ -145,15 +143,13 @@ class Zygote:
         """Starts the process, which inherits only a channel, as its standard input."""
         python, env = [str(default_interpreter().executable), "-I", "-S"], {}
         if preload is not None:  # -I would ignore PYTHONHASHSEED
-            python, env = [preload.executable, "-s", "-S"], _PRELOADED_ENV
-        # A Python that is not installed system-wide may need this variable in order to start.
-        env = env | {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
+            python, env = [preload.executable, "-s", "-S"], _PRELOADED_ENV | {"HOME": "/"}
         self._control, zygote_end = socket.socketpair(socket.AF_UNIX, socket.SOCK_STREAM)
         with zygote_end, contextlib.ExitStack() as cleanup:
             cleanup.callback(self._control.close)
             self._process: subprocess.Popen[bytes] = subprocess.Popen(
                 [*python, *arguments],
-                env=env,
+                env=env | loader_variables(),
                 stdin=zygote_end.fileno(),
                 stdout=subprocess.DEVNULL,
                 stderr=errors,
@@ -193,31 +189,24 @@ class _Registry:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._locks: dict[Key, threading.Lock] = {}  # one start can take half a minute
-        self._zygotes: dict[Key, Zygote] = {}
-        # Zygotes whose `open` was interrupted or late: they have sandboxes, but open no others.
-        self._retired: list[Zygote] = []
+        # Only the last of a key opens sandboxes; those before, late or interrupted, may have some.
+        self._zygotes: dict[Key, list[Zygote]] = {}
         atexit.register(self.stop)
 
     def get(self, key: Key) -> Zygote:
         with self._locks.setdefault(key, threading.Lock()):
-            current = self._zygotes.get(key)
-            if current is None or not current.alive:
-                if current is not None and current.has_hung_up():
-                    current.stop()
-                elif current is not None:
-                    self._retired.append(current)
-                current = self._zygotes[key] = Zygote(*key)
-            return current
+            started = self._zygotes.setdefault(key, [])
+            if not started or not started[-1].is_usable():
+                started.append(Zygote(*key))
+            return started[-1]
 
     def stop(self) -> None:
         if os.getpid() != self._pid:
             return
         for key, lock in tuple(self._locks.items()):
             with lock:
-                if key in self._zygotes:
-                    self._zygotes.pop(key).stop()
-        while self._retired:
-            self._retired.pop().stop()
+                for started in self._zygotes.pop(key, ()):
+                    started.stop()
 
 
 _registry = cache(_Registry)
@@ -245,7 +234,7 @@ def with_zygote(
     try:
         return use(first)
     except SandboxError:
-        if first.alive:
+        if first.is_usable():
             raise
     return use(zygote(kind, uid, gid, preload))
 

@@ -8,11 +8,9 @@ from coding_gym.errors import TemplateError, last_line
 from coding_gym.sandbox.images.store import BUILT
 from coding_gym.sandbox.layer_union import united
 from coding_gym.sandbox.protocol import Sandbox
-from coding_gym.workspace.scripts import COLLECT, ENV
+from coding_gym.workspace.scripts import COLLECT, ENV, TIMEOUT_S
 from coding_gym.workspace.stamping import stamp
 from coding_gym.workspace.template import BASE_GIT
-
-_TIMEOUT_S = 600.0
 
 
 def collect_artifacts(sandbox: Sandbox, folder: Path, date: datetime) -> None:
@@ -29,7 +27,7 @@ def collect_artifacts(sandbox: Sandbox, folder: Path, date: datetime) -> None:
         TemplateError: The files cannot be copied.
     """
     paths = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT), "CG_INTO": BUILT}
-    result = sandbox.run(COLLECT, timeout_s=_TIMEOUT_S, cwd="/", env=ENV | paths)
+    result = sandbox.run(COLLECT, timeout_s=TIMEOUT_S, cwd="/", env=ENV | paths)
     if not result.ok:
         raise TemplateError(
             f"cannot copy files that install commands wrote: {last_line(result.output)}"

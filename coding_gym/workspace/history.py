@@ -6,8 +6,8 @@ from pathlib import Path
 from coding_gym.errors import InvalidTaskError
 from coding_gym.task import Task
 from coding_gym.workspace.host_git import GIT_TIMEOUT_S, run_git
+from coding_gym.workspace.stamping import DEFAULT_DATE
 
-_DEFAULT_DATE = datetime(2024, 1, 1, tzinfo=UTC)
 _MESSAGE = "Initial commit"
 # Within the range of dates that git accepts.
 _FIRST_YEAR, _LAST_YEAR = 1974, 2098
@@ -92,7 +92,7 @@ def task_date(task: Task) -> datetime:
         InvalidTaskError: ``created_at`` is not an ISO 8601 date of the years 1974 to 2098.
     """
     if not task.created_at:
-        return _DEFAULT_DATE
+        return DEFAULT_DATE
     try:
         date = datetime.fromisoformat(task.created_at)
     except ValueError:

@@ -14,8 +14,6 @@ from coding_gym.errors import MissingDependencyError, error_line
 from coding_gym.host.network import network_variables
 from coding_gym.sandbox.host_program import run_program
 
-_ERROR = r"^\s*(?:fatal|error|remote):"
-
 # With these variables, git and ssh find keys and passwords for a fetch over the network.
 _CREDENTIAL_VARIABLES = ("HOME", "SSH_AUTH_SOCK")
 
@@ -64,7 +62,7 @@ def run_git(
         raise HostGitError(f"git {arguments[0]}: {error}") from error
     if process.returncode:
         message = f"git {arguments[0]} exited with {process.returncode}"
-        raise HostGitError(git_complaint(_decoded(process.stderr), message))
+        raise HostGitError(error_line(_decoded(process.stderr), message))
     return _decoded(process.stdout).removesuffix("\n")
 
 
@@ -86,14 +84,6 @@ def _environment(network: bool) -> dict[str, str]:
         variables |= network_variables()
         variables |= {k: v for k in _CREDENTIAL_VARIABLES if (v := os.environ.get(k))}
     return variables
-
-
-def git_complaint(output: str, otherwise: str = "no output") -> str:
-    """Returns git's last error line in ``output``, else the last line, else ``otherwise``.
-
-    The last line alone can be advice, which git prints after an error.
-    """
-    return error_line(output, otherwise, pattern=_ERROR)
 
 
 def _decoded(data: bytes) -> str:

@@ -8,26 +8,31 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from coding_gym.errors import InvalidArgumentError, InvalidTaskError, TemplateError, last_line
+from coding_gym.errors import (
+    InvalidArgumentError,
+    InvalidTaskError,
+    TemplateError,
+    error_line,
+    last_line,
+)
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.images.store import BUILT, build_sandbox
+from coding_gym.sandbox.inside.fixed import NO_PROGRAM_CODE
 from coding_gym.sandbox.protocol import SandboxBackend
-from coding_gym.sandbox.spec import SandboxLimits, SandboxSpec
+from coding_gym.sandbox.spec import TMP, SandboxLimits, SandboxSpec
 from coding_gym.task import Task
-from coding_gym.workspace.host_git import git_complaint
-from coding_gym.workspace.scripts import ENV
+from coding_gym.workspace.scripts import ENV, TIMEOUT_S
 from coding_gym.workspace.stamping import stamp
 
 _SCHEMA = 3
-_TIMEOUT_S = 600.0
-_NO_FOLDER, _NO_PROGRAM = 41, 127
+_NO_FOLDER = 41
 _LIMITS = SandboxLimits(file_bytes=4 << 30)
 # Copies tracked files to `base` and untracked files to `rest`. Without tracked files, all files are
 # in `rest`, and the tree's `.gitignore` selects the base files later. Git trusts a tree of another
 # user only with `safe.directory`, which old versions of git read only from a file.
 _COPY = """\
 set -o pipefail
-all=$CG_TMP/all tracked=$CG_TMP/tracked
+all=$CGTMP/all tracked=$CGTMP/tracked
 copy() {
     mkdir "$CG_INTO/$1" || return
     tar -cf - --null --no-recursion -T - | tar -xof - -C "$CG_INTO/$1"
@@ -35,17 +40,16 @@ copy() {
 cd "$CG_PATH" || exit 41
 find . \\( -name .git -o -name __pycache__ \\) -prune -o \\( ! -type d -o -empty \\) -print0 |
     sort -z > "$all" || exit
-printf '[safe]\\n\\tdirectory = *\\n' > "$CG_TMP/.gitconfig"
-export HOME=$CG_TMP GIT_CONFIG_GLOBAL=$CG_TMP/.gitconfig
-reason=$(git ls-files -z 2>&1 > "$CG_TMP/listed") || [[ $reason == *'not a git repository'* ]] || {
+printf '[safe]\\n\\tdirectory = *\\n' > "$CGTMP/.gitconfig"
+export HOME=$CGTMP GIT_CONFIG_GLOBAL=$CGTMP/.gitconfig
+reason=$(git ls-files -z 2>&1 > "$CGTMP/listed") || [[ $reason == *'not a git repository'* ]] || {
     echo "$reason"
     exit 1
 }
-sed -z 's,^,./,' "$CG_TMP/listed" | sort -z | comm -z -12 - "$all" > "$tracked" || exit
+sed -z 's,^,./,' "$CGTMP/listed" | sort -z | comm -z -12 - "$all" > "$tracked" || exit
 comm -z -13 "$tracked" "$all" | copy rest || exit
 [ ! -s "$tracked" ] || copy base < "$tracked"
 """
-_TMP = "/tmp"  # noqa: S108 - inside the sandbox
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,17 +114,17 @@ class ImageTrees:
         folder.chmod(0o777)  # the image's user writes here; the parent folder is private
         spec = SandboxSpec(image=task.image, limits=_LIMITS)
         with build_sandbox(self.backend, spec, {BUILT: folder}) as sandbox:
-            paths = {"CG_PATH": task.image_path, "CG_TMP": _TMP, "CG_INTO": BUILT}
-            result = sandbox.run(_COPY, timeout_s=_TIMEOUT_S, cwd="/", env=ENV | paths)
+            paths = {"CG_PATH": task.image_path, "CGTMP": TMP, "CG_INTO": BUILT}
+            result = sandbox.run(_COPY, timeout_s=TIMEOUT_S, cwd="/", env=ENV | paths)
         if result.exit_code == _NO_FOLDER:
             raise InvalidTaskError(
                 f"task {task.task_id}: field 'image_path' names {task.image_path!r}, which is "
                 f"not a folder of the image: {last_line(result.output)}"
             )
         if not result.ok:
-            remedy = "; install GNU tar in the image" if result.exit_code == _NO_PROGRAM else ""
+            remedy = "; install GNU tar in the image" if result.exit_code == NO_PROGRAM_CODE else ""
             raise TemplateError(
                 f"task {task.task_id}: cannot copy {task.image_path} out of the image: "
-                f"{git_complaint(result.output)}{remedy}"
+                f"{error_line(result.output)}{remedy}"
             )
         stamp(folder, date, self.backend.owner())

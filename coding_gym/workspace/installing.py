@@ -10,8 +10,6 @@ from coding_gym.sandbox.protocol import Sandbox
 _log = logging.getLogger(__name__)
 
 BUILD_TIMEOUT_S = 3600.0
-# Of a line with an error; pip prints hints below it.
-_ERROR = r"^\s*(?:ERROR|error|[\w.]+Error): (?!subprocess-exited-with-error)"
 _MAX_COMMAND_CHARS = 80  # in an error message; the log has the whole command
 
 
@@ -57,7 +55,7 @@ class Installation:
         self._write(f"{result.output}\n[{result.duration_s:.1f} s]\n")
         if not result.ok:
             timeout = f"did not end within {self._timeout_s:g} s (build_timeout_s)"
-            line = error_line(result.output, pattern=_ERROR)
+            line = error_line(result.output)
             raise TemplateError(
                 f"task {self._task_id}: install command {_excerpt(command)!r} "
                 f"{timeout if result.timed_out else 'failed'}: {line}; the log is {self._log}"

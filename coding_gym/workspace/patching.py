@@ -9,19 +9,20 @@ it could write the same files, and grading applies the patch in a clean sandbox.
 """
 
 import base64
+import os
 import secrets
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import MissingDependencyError, PatchError, last_line
+from coding_gym.errors import DISK_FULL, MissingDependencyError, PatchError, error_line, last_line
 from coding_gym.patch import Patch
+from coding_gym.sandbox.inside.fixed import NO_PROGRAM_CODE
 from coding_gym.sandbox.protocol import Sandbox
-from coding_gym.workspace.host_git import git_complaint
+from coding_gym.sandbox.spec import TMP
 from coding_gym.workspace.scripts import (
     APPLY,
     CLEAN,
     DIFF,
     ENV,
-    NO_PROGRAM,
     NORMALIZE,
     RESULT,
     TOO_LARGE,
@@ -33,8 +34,7 @@ TIMEOUT_S = 120.0
 _MAX_NAMES_BYTES = 1 << 16
 _NOT_APPLIED, _NOT_COMPUTED = "the patch does not apply", "cannot compute the patch"
 _NO_DIFF = "No valid patches in input"
-# Messages of the system and of git for a full disk.
-_DISK_FULL = ("No space left on device", "unknown write failure on standard output")
+_DISK_FULL = (*map(os.strerror, DISK_FULL), "unknown write failure on standard output")  # git's
 
 
 def diff(sandbox: Sandbox, template: Template) -> Patch:
@@ -131,7 +131,7 @@ def _run_indexed(
     problem: str = _NOT_COMPUTED,
 ) -> tuple[str, str]:
     """Runs a script of `scripts`; returns the patch and the excluded names, both in base64."""
-    scratch = f"{sandbox.path('/tmp')}/.{secrets.token_hex(8)}"  # noqa: S108 - inside the sandbox
+    scratch = f"{sandbox.path(TMP)}/.{secrets.token_hex(8)}"
     paths = _paths(sandbox) | {"CG_TMP": scratch, "CG_COMMIT": template.base_commit}
     result = sandbox.run(
         script,
@@ -159,12 +159,12 @@ def _paths(sandbox: Sandbox) -> dict[str, str]:
 
 def _failure(result: ExecResult, problem: str) -> PatchError | MissingDependencyError:
     lines = [line for line in result.output.splitlines() if any(m in line for m in _DISK_FULL)]
-    complaint = git_complaint("\n".join(lines) or result.output)
+    complaint = error_line("\n".join(lines) or result.output)
     if result.timed_out:
         return PatchError(f"{problem}: git took more than {TIMEOUT_S:g} s")
     if lines:
         return PatchError(f"{problem}: the sandbox's disk is full: {complaint}")
-    if result.exit_code == NO_PROGRAM:
+    if result.exit_code == NO_PROGRAM_CODE:
         return MissingDependencyError(
             f"{problem}: {complaint}; git, findutils and patch must be installed below /usr; "
             "run: apt-get install git findutils patch"

@@ -9,7 +9,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from coding_gym.errors import InvalidTaskError
+from coding_gym.errors import DISK_FULL, InvalidTaskError
 from coding_gym.sandbox.layer_union import united
 from coding_gym.task import FilesTree, FolderTree, Task
 from coding_gym.workspace.host_git import HostGitError, run_git
@@ -75,7 +75,7 @@ def _write_files(task: Task, tree: FilesTree, into: Path) -> None:
             target.parent.mkdir(parents=True, exist_ok=True)
             target.write_bytes(_encode(text))
         except (OSError, RecursionError) as error:
-            if getattr(error, "errno", None) in {errno.ENOSPC, errno.EDQUOT, errno.EFBIG}:
+            if getattr(error, "errno", None) in (*DISK_FULL, errno.EFBIG):
                 raise
             reason = getattr(error, "strerror", None) or error
             raise InvalidTaskError(f"{label} {name[:80]!r}, which is invalid: {reason}") from error

@@ -1,11 +1,11 @@
 """Builds layers of pytest and its dependencies, for interpreters in sandboxes."""
 
+import platform
 import py_compile
 import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
 from functools import cache
 from importlib.metadata import Distribution, PackageNotFoundError, distribution
 from pathlib import Path
@@ -14,12 +14,11 @@ from coding_gym.errors import MissingDependencyError, TemplateError
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
-from coding_gym.workspace.stamping import stamp
+from coding_gym.workspace.stamping import DEFAULT_DATE, stamp
 from coding_gym.workspace.template import PYTEST_BIN
 
 # Part of every key; increase it whenever the result of a build changes.
 _SCHEMA = 2
-_DATE = datetime(2024, 1, 1, tzinfo=UTC)
 
 _COMMANDS = ("pytest", "py.test")
 _SCRIPT = """\
@@ -103,10 +102,9 @@ class PytestLayers:
             TemplateError: The interpreter's minor version differs from that of this process, for
                 which pytest is installed.
         """
-        minor_version = "{}.{}.".format(*sys.version_info)
-        if not interpreter.version.startswith(minor_version):
+        if interpreter.minor != sys.version_info[:2]:
             raise TemplateError(
-                f"pytest is installed for Python {minor_version}x, and the task's Python is "
+                f"pytest is installed for Python {platform.python_version()}, and the task's is "
                 f"{interpreter.version}; use the sandbox 'namespace', and add an install command "
                 "to the task: `pip install pytest`, or `true` if its tests do not use pytest"
             )
@@ -140,7 +138,7 @@ class PytestLayers:
                 invalidation_mode=py_compile.PycInvalidationMode.UNCHECKED_HASH,
                 quiet=2,
             )
-        stamp(folder, _DATE, self.backend.owner())
+        stamp(folder, DEFAULT_DATE, self.backend.owner())
 
 
 def _copy(dist: Distribution, site: Path) -> None:

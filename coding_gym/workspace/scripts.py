@@ -9,7 +9,7 @@ only in an image.
 
 from coding_gym.workspace.template import BASE_IGNORES, BASE_PATHS
 
-NO_PROGRAM = 127
+TIMEOUT_S = 600.0  # of a script that reads a whole tree
 TOO_LARGE = 41
 
 # Marks the result in the output, after messages of the commands.

@@ -1,9 +1,12 @@
 """Sets owner, modes and times of template files to values that do not depend on this machine."""
 
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 
+from coding_gym.sandbox.inside.fixed import DATE_S
 from coding_gym.sandbox.layer_union import set_metadata, united
+
+DEFAULT_DATE = datetime.fromtimestamp(DATE_S, UTC)  # of trees and layers without a date
 
 
 def stamp(folder: Path, date: datetime, owner: tuple[int, int]) -> None:

@@ -1,12 +1,12 @@
 """Builds templates on disk, once for each content."""
 
-import errno
 import json
 from dataclasses import replace
 from pathlib import Path
 
 from coding_gym.arguments import positive_seconds
 from coding_gym.errors import (
+    DISK_FULL,
     InvalidArgumentError,
     InvalidTaskError,
     SandboxUnavailableError,
@@ -17,7 +17,7 @@ from coding_gym.host.toolchains import find_toolchain
 from coding_gym.sandbox import default_interpreter, find_interpreter, get_backend
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.ownership import cache_folder
-from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
+from coding_gym.sandbox.spec import TMP, Interpreter, Mount, SandboxSpec
 from coding_gym.task import Task
 from coding_gym.workspace.artifacts import artifact_paths
 from coding_gym.workspace.checkout import Checkouts, seal, store_index
@@ -29,7 +29,7 @@ from coding_gym.workspace.image_python import ImagePythons
 from coding_gym.workspace.image_tree import ImageTrees
 from coding_gym.workspace.installing import BUILD_TIMEOUT_S
 from coding_gym.workspace.pytest_layer import PytestLayers
-from coding_gym.workspace.scripts import ENV, REFRESH_INDEX
+from coding_gym.workspace.scripts import ENV, REFRESH_INDEX, TIMEOUT_S
 from coding_gym.workspace.template import BASE_GIT, Template
 
 # Part of every key; increase it whenever the result of a build changes.
@@ -104,7 +104,7 @@ class TemplateStore:
         except HostGitError as error:
             raise TemplateError(f"task {task.task_id}: git failed: {error}") from error
         except OSError as error:
-            is_full = error.errno in {errno.ENOSPC, errno.EDQUOT}
+            is_full = error.errno in DISK_FULL
             remedy = "; free space there, or move the cache (XDG_CACHE_HOME)" if is_full else ""
             raise TemplateError(
                 f"task {task.task_id}: cannot build its template below {self._folder}: "
@@ -177,15 +177,15 @@ class TemplateStore:
             except TemplateError as error:
                 raise TemplateError(f"task {task.task_id}: {error}") from error
         tool_mounts = (Mount(source=path, target=t) for t, path in tools.folders.items())
-        mounts, path = (*base.mounts, *tool_mounts), (*base.path, *tools.path)
-        return key, replace(base, mounts=mounts, path=path)
+        path = (*base.path, *(f"{target}/bin" for target in tools.folders))
+        return key, replace(base, mounts=(*base.mounts, *tool_mounts), path=path)
 
     def _refreshed_index(self, task: Task, spec: SandboxSpec) -> bytes:
         """Returns the checkout's index after ``git update-index --really-refresh`` in a sandbox."""
         with self._backend.open(spec) as sandbox:
-            copy = f"{sandbox.path('/tmp')}/index"  # noqa: S108 - inside the sandbox
+            copy = f"{sandbox.path(TMP)}/index"
             paths = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT), "CG_TMP": copy}
-            result = sandbox.run(REFRESH_INDEX, timeout_s=600.0, cwd="/", env=ENV | paths)
+            result = sandbox.run(REFRESH_INDEX, timeout_s=TIMEOUT_S, cwd="/", env=ENV | paths)
             if not result.ok:
                 raise TemplateError(
                     f"task {task.task_id}: the checkout differs from its commit: "

@@ -224,5 +224,4 @@ def test_toolchains_in_path_are_mounted_except_rustup_proxies(
     assert find_toolchain("rust").missing
     monkeypatch.setenv("PATH", f"{real}:{proxies}")
     toolchain = find_toolchain("rust")
-    assert [*toolchain.folders.values()] == [real.parent, proxies.parent]
-    assert toolchain.path == ("/opt/rust/bin", "/opt/rust1/bin")
+    assert toolchain.folders == {"/opt/rust": real.parent, "/opt/rust1": proxies.parent}

@@ -1,25 +1,17 @@
-"""Sandbox folders are removed when the sandbox closes or its owner has ended, not before.
-
-Changes are on disk, as on kernels whose tmpfs lacks user extended attributes.
-"""
+"""Removals of folders of sandboxes; `test_namespace_lifetime` has those of killed owners."""
 
 import fcntl
 import os
-import subprocess
-import sys
 import tempfile
 import threading
 from contextlib import ExitStack
 from pathlib import Path
-from subprocess import PIPE
 from typing import Any
 
 import pytest
-from sandbox_fixtures import MakeLayer, write_files
+from sandbox_fixtures import write_files
 
-from coding_gym.sandbox import SandboxSpec
-from coding_gym.sandbox.namespace import NamespaceBackend
-from coding_gym.sandbox.ownership import make_upper, process_folder, remove_folder
+from coding_gym.sandbox.ownership import process_folder, remove_folder
 
 pytestmark = pytest.mark.slow
 
@@ -78,28 +70,3 @@ def test_folders_that_a_user_made_are_kept(tmp_path: Path, name: str) -> None:
     (tmp_path / name).mkdir()
     process_folder(tmp_path, os.getpid())
     assert (tmp_path / name).is_dir()
-
-
-def test_only_folders_of_dead_owners_are_removed(
-    make_layer: MakeLayer, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    process_folder.cache_clear()
-    on_disk = NamespaceBackend(changes="disk")
-    spec = SandboxSpec(layers=(make_layer({"file": "x"}),))
-    code = "import os\nfrom coding_gym.sandbox.ownership import make_upper\n"
-    code += "made = make_upper((os.geteuid(), os.getegid()))\n(made / 'upper').chmod(0)\n"
-    code += "print(made.parent.name, flush=True)\ninput()\nos._exit(0)"
-    with on_disk.open(spec) as sandbox:
-        uppers = tmp_path / "cache" / "coding_gym" / "uppers"
-        (ours,) = uppers.iterdir()
-        command = [sys.executable, "-c", code]
-        with subprocess.Popen(command, stdin=PIPE, stdout=PIPE, text=True) as other:
-            theirs = uppers / other.stdout.readline().strip()
-            for is_alive in (True, False):
-                process_folder.cache_clear()
-                make_upper(on_disk.owner())
-                assert ours.exists()
-                assert theirs.exists() == is_alive
-                other.communicate("")
-        assert sandbox.run("cat file").output == "x"

@@ -5,10 +5,12 @@ interrupted copy leaves complete blobs, which the next attempt uses, and a parti
 next attempt removes.
 """
 
+import fcntl
 import os
 import re
 import shutil
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from coding_gym.errors import MissingDependencyError, SandboxError, last_line
@@ -44,16 +46,14 @@ def fetch_image(image: str) -> Path:
         _copy(name, f"oci:{folder}")
 
     try:
-        (image_folder() / _BLOBS).mkdir(parents=True, exist_ok=True)
-        return FolderCache(image_folder()).get(layout_key(name), build)
+        with _locked_blobs(fcntl.LOCK_SH):
+            return FolderCache(image_folder()).get(layout_key(name), build)
     except OSError as error:
         raise SandboxError(f"image {image!r} cannot be fetched: {error}") from error
 
 
 def remove_image(image: str) -> frozenset[str]:
-    """Removes a fetched image, and the blobs that no other image uses.
-
-    It must not run while an image is fetched.
+    """Removes a fetched image, and the blobs that no other image uses; waits for running fetches.
 
     Returns:
         The digests of the removed blobs.
@@ -63,11 +63,26 @@ def remove_image(image: str) -> frozenset[str]:
     """
     folder, key = image_folder(), layout_key(full_name(image))
     digests = _digests(folder / key)
-    FolderCache(folder).remove(key)
-    unused = digests.difference(*(_digests(index.parent) for index in folder.glob("*/index.json")))
-    for digest in unused:
-        (folder / _BLOBS / "sha256" / digest).unlink(missing_ok=True)
+    with _locked_blobs(fcntl.LOCK_EX):
+        FolderCache(folder).remove(key)
+        indexes = folder.glob("*/index.json")
+        unused = digests.difference(*(_digests(index.parent) for index in indexes))
+        for digest in unused:
+            (folder / _BLOBS / "sha256" / digest).unlink(missing_ok=True)
     return frozenset(f"sha256:{digest}" for digest in unused)
+
+
+@contextmanager
+def _locked_blobs(kind: int) -> Iterator[None]:
+    """Locks the blobs of all images: fetches share the lock, a removal has it alone."""
+    blobs = image_folder() / _BLOBS
+    blobs.mkdir(parents=True, exist_ok=True)
+    descriptor = os.open(blobs, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, kind)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def _digests(layout: Path) -> frozenset[str]:

@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 from platformdirs import user_data_path
 
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.inside.fixed import OPAQUE
 from coding_gym.sandbox.run_arguments import check_env
 
 # Names of architectures in `uname` and in OCI documents.
@@ -28,8 +29,11 @@ _NAME = re.compile(r"\w[\w.:@/-]*")
 _MAX_ETC_BYTES = 4 << 20  # size limit of a file such as /etc/passwd
 # The largest uid: the next one, (uid_t) -1, means "no change".
 _MAX_ID = (1 << 32) - 2
-# Errors of reading a document with values of wrong types.
-_MALFORMED = (KeyError, TypeError, AttributeError, ValueError, RecursionError)
+# Errors of reading a document that is missing or has values of wrong types.
+_MALFORMED = (
+    *(KeyError, TypeError, AttributeError, ValueError, RecursionError),
+    *(FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError),
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,15 +124,11 @@ def read_manifest(layout: Path) -> Manifest:
                 f"skopeo copy oci:{layout} oci:FOLDER (oci:{layout}:NAME where it has names)"
             )
         return _manifest(layout, document)
+    except InvalidArgumentError:
+        raise
     except _MALFORMED as error:
-        if isinstance(error, InvalidArgumentError):
-            raise
         raise InvalidArgumentError(
-            f"{layout} is not a valid OCI layout ({error!r}); remove it, and pull the image again"
-        ) from error
-    except (FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError) as error:
-        raise InvalidArgumentError(
-            f"{layout} is an incomplete OCI layout: {error}; remove it, and pull the image again"
+            f"{layout} is not a complete OCI layout ({error!r}); remove it, and pull the image"
         ) from error
 
 
@@ -243,6 +243,6 @@ def read_etc(layers: Sequence[Path], name: str) -> bytes:
                 return b""
             with path.open("rb") as file:
                 return file.read(_MAX_ETC_BYTES)
-        if "user.overlay.opaque" in os.listxattr(etc):
+        if OPAQUE in os.listxattr(etc):
             return b""
     return b""

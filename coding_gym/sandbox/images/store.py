@@ -15,7 +15,13 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError, last_line
+from coding_gym.errors import (
+    DISK_FULL,
+    InvalidArgumentError,
+    SandboxError,
+    SandboxUnavailableError,
+    last_line,
+)
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.images.fetching import remove_image
 from coding_gym.sandbox.images.layout import (
@@ -26,13 +32,14 @@ from coding_gym.sandbox.images.layout import (
     read_etc,
     read_manifest,
 )
+from coding_gym.sandbox.inside.fixed import DATE_S, NO_PROGRAM_CODE, OPAQUE
 from coding_gym.sandbox.layer_union import united
 from coding_gym.sandbox.ownership import cache_folder, remove_folder
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
 from coding_gym.sandbox.spec import Mount, SandboxLimits, SandboxSpec
 
 # Part of every key; increase it whenever the result of unpacking changes.
-_SCHEMA = 2
+_SCHEMA = 3
 # The number of keys that fit on one page of mount options.
 _MAX_LAYERS = 140
 _MAX_BYTES = 64 << 30
@@ -40,7 +47,6 @@ _TIMEOUT_S = 3600.0
 BUILT = "/opt/built"
 _BLOB = "/opt/layer"
 _WHITEOUT, _OPAQUE, _RESERVED = ".wh.", ".wh..wh..opq", ".wh..wh."
-_DATE_S = 1_000_000_000
 
 # Without privileges tar cannot create device nodes; other errors make the script fail.
 _UNPACK = f"""\
@@ -49,7 +55,10 @@ case $(head -c 4 {_BLOB} | od -An -tx1) in
     ' 28 b5 2f fd') reader='zstd -dcq' ;;
     *) reader=cat ;;
 esac
-command -v ${{reader%% *}} tar > /dev/null || {{ echo "no ${{reader%% *}} or tar"; exit 127; }}
+command -v ${{reader%% *}} tar > /dev/null || {{
+    echo "no ${{reader%% *}} or tar"
+    exit {NO_PROGRAM_CODE}
+}}
 cd {BUILT} && umask 022 || exit
 LC_ALL=C
 export LC_ALL
@@ -67,9 +76,7 @@ if ((status[0])); then
 fi
 chmod -R u+rwX .
 """
-# Messages of a full disk; the third is tar's for a write that ends early.
-_FULL = (os.strerror(errno.ENOSPC), os.strerror(errno.EDQUOT), "Wrote only")
-_NO_PROGRAM = 127
+_FULL = (*map(os.strerror, DISK_FULL), "Wrote only")  # the last is tar's, for an incomplete write
 _UNSUITABLE = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
 
 
@@ -202,7 +209,7 @@ def _unpack_layer(layout: Path, digest: str, backend: SandboxBackend, folder: Pa
         raise SandboxError(f"layer {digest} of {layout} was not unpacked in {_TIMEOUT_S:g} s")
     if not result.ok:
         message = f"layer {digest} of {layout} cannot be unpacked: {last_line(result.output)}"
-        if result.exit_code == _NO_PROGRAM:
+        if result.exit_code == NO_PROGRAM_CODE:
             raise SandboxUnavailableError(message, "run: apt-get install tar gzip zstd")
         is_full = any(text in message for text in _FULL)
         raise SandboxError(message) if is_full else InvalidArgumentError(message)
@@ -227,7 +234,7 @@ def _convert_whiteouts(folder: Path) -> None:
             info = parent.lstat()
             _convert_whiteout(parent, last)
             os.utime(parent, ns=(info.st_atime_ns, info.st_mtime_ns))
-    os.utime(folder, (_DATE_S, _DATE_S))  # most layers have no entry for their root
+    os.utime(folder, (DATE_S, DATE_S))  # most layers have no entry for their root
 
 
 def _convert_whiteout(parent: Path, name: str) -> None:
@@ -250,4 +257,4 @@ def _convert_whiteout(parent: Path, name: str) -> None:
 
 
 def _make_opaque(folder: Path) -> None:
-    os.setxattr(folder, "user.overlay.opaque", b"y")
+    os.setxattr(folder, OPAQUE, b"y")

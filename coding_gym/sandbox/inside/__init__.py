@@ -7,17 +7,19 @@
     watchdog       the parent of a ``landlock`` first process; kills its processes
 
 Modules here import only the standard library and each other: `__main__` runs under
-``python -I -S``, and everything is loaded before the host's files are unmounted.
+``python -I -S``, and everything is loaded before the host's files are unmounted. The modules of a
+``namespace`` zygote do not import `threading`, which stores facts of a process that forks inherit.
 
     __main__   imports the modules of this folder without the package around it
     owner      a zygote's connection to its owner: requests, detection of the owner's end
+    fixed      paths, user, date and exit codes that are equal in all sandboxes
     request    the requests for sandboxes, for the owner and the processes here
     server     the zygote of ``namespace``: leaves the host's namespaces, clones a sandbox for each
                request, and runs the steps of its set-up
     preloaded  modules imported in advance, and Python runs as forks of the first process
     host_folders the allow-listed host folders of a sandbox's root, and folders mounted on request
-    mounts     the per-sandbox mounts: overlay, root, /tmp, /proc, requested mounts
-    image_root the root of a sandbox with an image
+    mounts     the per-sandbox mounts: overlay, /tmp, /proc, requested mounts
+    roots      the two kinds of root: host folders, or an image
     lockdown   restrictions of init: name, network, capabilities, limits, seccomp
     serving    the first process: answers its owner, runs commands, kills what they leave running
     commands   one command: the start of its bash, its output, its end and limits
@@ -28,5 +30,5 @@ Modules here import only the standard library and each other: `__main__` runs un
     seccomp    the filters on system calls
     wire       messages to and from the owner
     landlock_server  the zygote, watchdogs and first processes of ``landlock``
-    landlock_rules   Landlock rules; the start of bash in a nested domain
+    landlock_rules   Landlock rules
 """

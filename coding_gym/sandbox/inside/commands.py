@@ -12,9 +12,9 @@ from typing import Any
 
 from coding_gym.sandbox.inside import processes
 from coding_gym.sandbox.inside import syscalls as sc
+from coding_gym.sandbox.inside.fixed import BASH, KILLED_CODE, TIMEOUT_CODE
 from coding_gym.sandbox.inside.processes import MemoryWatch
 
-BASH = "/bin/bash"
 # $0; bash's error messages begin with it.
 NAME = b"bash"
 # Grace period after the shell's exit, for process substitutions such as `tee >(wc)`; a process that
@@ -23,8 +23,6 @@ GRACE_S = 0.05
 _READ_BYTES = 1 << 16
 _CHILD_ENDED = (1 << (signal.SIGCHLD - 1)).to_bytes(8, sys.byteorder)  # a set of signals
 _SIGNAL_INFO_BYTES = 128
-TIMEOUT_EXIT_CODE = 124  # that of `timeout`
-KILLED_EXIT_CODE = 128 + signal.SIGKILL  # also if the memory limit was exceeded
 
 # A header and a body.
 Reply = tuple[dict[str, Any], bytes]
@@ -250,9 +248,9 @@ class Command:
     def _exit_code(self) -> int:
         """Returns the exit code as a shell reports it."""
         if self.outcome is Outcome.OUT_OF_MEMORY:
-            return KILLED_EXIT_CODE
+            return KILLED_CODE
         if self.outcome is Outcome.TIMED_OUT:
-            return TIMEOUT_EXIT_CODE
+            return TIMEOUT_CODE
         code = os.waitstatus_to_exitcode(self._status)
         return code if code >= 0 else 128 - code
 

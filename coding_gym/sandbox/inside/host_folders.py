@@ -13,6 +13,7 @@ from glob import glob
 from pathlib import Path
 
 from coding_gym.sandbox.inside import syscalls as sc
+from coding_gym.sandbox.inside.fixed import BASH, DATE_S, GID, HOME, HOSTNAME, UID, USER
 from coding_gym.sandbox.inside.request import Source
 from coding_gym.sandbox.inside.syscalls import step
 
@@ -21,10 +22,7 @@ ALLOWED = "/allowed"
 MOUNTED = "/mounted"
 NOTHING = "/nothing"
 _EMPTY = "/empty"
-UID = GID = 1000
 PACKAGE = str(Path(__file__).resolve().parents[2])
-# The time of all entries made for a sandbox, so that listings are equal: 2000-01-01, UTC.
-DATE_S = 946684800
 # Each clone copies every mount below `MOUNTED`, at about a microsecond each.
 _CAPACITY = 48
 
@@ -55,12 +53,12 @@ _PRIVATE_KEYS = ("ssl/private", "pki/*/private", "pki/consumer", "pki/entitlemen
 WRITTEN_ETC = {
     "passwd": (
         "root:x:0:0:root:/root:/bin/sh\n"
-        f"agent:x:{UID}:{GID}:agent:/home/agent:/bin/bash\n"
+        f"{USER}:x:{UID}:{GID}:{USER}:{HOME}:{BASH}\n"
         "nobody:x:65534:65534:nobody:/:/bin/false\n"
     ),
-    "group": f"root:x:0:\nagent:x:{GID}:\nnogroup:x:65534:\n",
-    "hosts": "127.0.0.1 localhost sandbox\n::1 localhost\n",
-    "hostname": "sandbox\n",
+    "group": f"root:x:0:\n{USER}:x:{GID}:\nnogroup:x:65534:\n",
+    "hosts": f"127.0.0.1 localhost {HOSTNAME}\n::1 localhost\n",
+    "hostname": f"{HOSTNAME}\n",
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
     "resolv.conf": "",
 }
@@ -88,6 +86,16 @@ def allowed_links() -> dict[str, str]:
     """Returns the targets of the allow-list's symbolic links, by path in a sandbox."""
     links = [name for name in TOP_FOLDERS if os.path.islink(f"{ALLOWED}/{name}")]
     return {f"/{name}": os.readlink(f"{ALLOWED}/{name}") for name in links}
+
+
+def mount_allow_list(source: str, target: str) -> None:
+    """Mounts the prepared allow-list, which is at ``source``, in the folder ``target``."""
+    for path, link in allowed_links().items():
+        os.symlink(link, target + path)
+        os.utime(target + path, (DATE_S, DATE_S), follow_symlinks=False)
+    for folder in allowed_folders():
+        os.mkdir(target + folder)
+        sc.bind(source + folder, target + folder)
 
 
 def prepare_allow_list(host: str) -> None:

@@ -1,17 +1,14 @@
-"""Confines a process and its descendants by Landlock; starts bash in a nested domain.
+"""Confines a process and its descendants by Landlock rules.
 
 Domains nest; each can only remove rights. Newer versions of the interface (ABI) control more.
 Constants are those of linux/landlock.h.
 """
 
 import os
-import signal
 import struct
-import subprocess
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 
 from coding_gym.sandbox.inside import syscalls as sc
-from coding_gym.sandbox.inside.commands import BASH
 
 _CREATE_RULESET_VERSION = 1
 _RULE_PATH_BENEATH = 1
@@ -24,7 +21,7 @@ _FIRST_RIGHTS = (1 << 13) - 1
 TRUNCATION_SINCE = 3
 _RIGHTS_SINCE = {2: _REFER, TRUNCATION_SINCE: _TRUNCATE, 5: _IOCTL_DEV}
 _TCP_SINCE, _TCP = 4, 3
-_SCOPES_SINCE, _SCOPES = 6, 3  # abstract UNIX sockets and signals
+_SCOPES_SINCE, _ABSTRACT_SOCKETS, _SIGNALS = 6, 1, 2
 
 _OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
 _CREATING = _MAKE_DIR | _MAKE_REG | _MAKE_SOCK | _MAKE_FIFO | _MAKE_SYM
@@ -58,9 +55,7 @@ def make_ruleset(version: int, grants: Iterable[tuple[str, str]]) -> int:
     for since, right in _RIGHTS_SINCE.items():
         files |= right if version >= since else 0
     tcp = _TCP if version >= _TCP_SINCE else 0
-    # An older kernel refuses a larger structure than it knows unless the rest is zero.
-    handled = struct.pack("3Q", files, tcp, _SCOPES if version >= _SCOPES_SINCE else 0)
-    ruleset = sc.call("landlock_create_ruleset", handled, len(handled), 0)
+    ruleset = _create(files, tcp, _ABSTRACT_SOCKETS | _SIGNALS if version >= _SCOPES_SINCE else 0)
     for kind, path in grants:
         _allow(ruleset, path, GRANTS[kind] & files)
     return ruleset
@@ -69,6 +64,23 @@ def make_ruleset(version: int, grants: Iterable[tuple[str, str]]) -> int:
 def enforce(ruleset: int) -> None:
     """Enforces a ruleset on this process, which must have ``no_new_privs``."""
     sc.call("landlock_restrict_self", ruleset, 0)
+
+
+def block_abstract_sockets() -> None:
+    """Blocks abstract UNIX sockets of other processes, if the kernel can (Linux 6.12).
+
+    They belong to the network namespace, and servers may trust all processes of a uid.
+    """
+    if abi() >= _SCOPES_SINCE:
+        ruleset = _create(0, 0, _ABSTRACT_SOCKETS)
+        enforce(ruleset)
+        os.close(ruleset)
+
+
+def _create(files: int, tcp: int, scopes: int) -> int:
+    # An older kernel refuses a larger structure than it knows unless the rest is zero.
+    handled = struct.pack("3Q", files, tcp, scopes)
+    return sc.call("landlock_create_ruleset", handled, len(handled), 0)
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
@@ -83,32 +95,3 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
         sc.call("landlock_add_rule", ruleset, _RULE_PATH_BENEATH, rule, 0)
     finally:
         os.close(target)
-
-
-def start_bash(
-    ruleset: int, arguments: list[bytes], env: Mapping[bytes, bytes], descriptors: Sequence[int]
-) -> int:
-    """Starts bash in a nested domain; see `commands.spawn_bash`.
-
-    It uses a fork, because a process can enter a domain only by itself.
-    """
-
-    def enter() -> None:
-        sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGKILL)
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        enforce(ruleset)
-
-    stdin, stdout, stderr = descriptors
-    process = subprocess.Popen(
-        arguments,
-        executable=BASH,
-        env=env,
-        stdin=stdin,
-        stdout=stdout,
-        stderr=stderr,
-        close_fds=False,  # all other descriptors are close-on-exec
-        start_new_session=True,
-        preexec_fn=enter,
-    )
-    process.returncode = 0  # `processes.reap` reaps it
-    return process.pid

@@ -13,7 +13,8 @@ import os
 import select
 import signal
 import socket
-from collections.abc import Mapping
+import subprocess
+from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
@@ -28,6 +29,7 @@ from coding_gym.sandbox.inside import (
 )
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.files import Opener
+from coding_gym.sandbox.inside.fixed import BASH
 from coding_gym.sandbox.inside.packing import Changes
 from coding_gym.sandbox.inside.processes import descendants, end_all, reap
 from coding_gym.sandbox.inside.request import LandlockRequest
@@ -46,7 +48,7 @@ def main() -> None:
         with step("disable tracing"):
             sc.prctl(sc.PR_SET_DUMPABLE, 0)
     except SetupError as error:
-        control.sendall(wire.pack(error.to_json()))
+        owner.report(control, error)
         os._exit(1)
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps the watchdogs
     gc.collect()
@@ -82,7 +84,7 @@ def _run_watchdog(
         try:
             _watch_over(control, owner_pidfd, request)
         except SetupError as error:
-            control.sendall(wire.pack(error.to_json()))
+            owner.report(control, error)
     finally:  # no exception may reach the zygote's code in this process
         os._exit(1)
 
@@ -134,7 +136,7 @@ def _serve(control: socket.socket, request: LandlockRequest) -> None:
             request.env,
             request.limits["memory_bytes"],
             control,
-            start=partial(landlock_rules.start_bash, inner),
+            start=partial(_start_bash, inner),
             list_pids=descendants,
             open_file=_opener([path for _, path in request.grants]),
         )
@@ -147,10 +149,8 @@ def _serve(control: socket.socket, request: LandlockRequest) -> None:
             "restore": partial(_restore, changes, request.writable),
         }
         serve(control, runner, operations)
-    except SetupError as error:
-        control.sendall(wire.pack(error.to_json()))
     except BaseException as error:  # noqa: BLE001 - no exception may reach the watchdog's code in this process
-        control.sendall(wire.pack(SetupError("serve the sandbox", 0, repr(error)).to_json()))
+        owner.report(control, error)
     finally:
         os._exit(1)
 
@@ -192,6 +192,35 @@ def _confine(request: LandlockRequest) -> int:
         program = seccomp.landlock_program(sc.machine(), has_truncation_right=has_right)
         sc.install_filter(program)
     return inner
+
+
+def _start_bash(
+    ruleset: int, arguments: list[bytes], env: Mapping[bytes, bytes], descriptors: Sequence[int]
+) -> int:
+    """Starts bash in a nested domain; see `commands.spawn_bash`.
+
+    It uses a fork, because a process can enter a domain only by itself.
+    """
+
+    def enter() -> None:
+        sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGKILL)
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        landlock_rules.enforce(ruleset)
+
+    stdin, stdout, stderr = descriptors
+    process = subprocess.Popen(
+        arguments,
+        executable=BASH,
+        env=env,
+        stdin=stdin,
+        stdout=stdout,
+        stderr=stderr,
+        close_fds=False,  # all other descriptors are close-on-exec
+        start_new_session=True,
+        preexec_fn=enter,
+    )
+    process.returncode = 0  # `processes.reap` reaps it
+    return process.pid
 
 
 def _opener(paths: list[str]) -> Opener:

@@ -5,20 +5,18 @@ Commands inherit these restrictions.
 
 import contextlib
 import fcntl
-import os
 import resource
 import socket
 import struct
 from collections.abc import Mapping
 from functools import cache
 
-from coding_gym.sandbox.inside import seccomp
+from coding_gym.sandbox.inside import landlock_rules, seccomp
 from coding_gym.sandbox.inside import syscalls as sc
+from coding_gym.sandbox.inside.fixed import HOSTNAME
 
-_NAME = "sandbox"
 _SIOCSIFFLAGS = 0x8914
 _LOOPBACK_UP = struct.pack("16sh22x", b"lo", 0x49)  # IFF_UP, IFF_LOOPBACK, IFF_RUNNING
-_LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET = 1
 # Minimum, default and maximum; the kernel's defaults are some MiB per connection.
 _BUFFER_SIZES = {"tcp_rmem": "4096 131072 262144", "tcp_wmem": "4096 16384 262144"}
 # With it, init sees the processes that `hidepid` hides; the seccomp filter refuses tracing.
@@ -40,9 +38,9 @@ FILTER = seccomp.program(sc.machine())
 def set_network(*, shared: bool) -> None:
     """Sets the host name, and brings the loopback device of a private network up."""
     with sc.step("set the host name"):
-        socket.sethostname(_NAME)
+        socket.sethostname(HOSTNAME)
     if shared:
-        _block_abstract_sockets()
+        landlock_rules.block_abstract_sockets()
         return
     datagram = socket.AF_INET, socket.SOCK_DGRAM
     with sc.step("bring the loopback device up"), socket.socket(*datagram) as device:
@@ -51,18 +49,6 @@ def set_network(*, shared: bool) -> None:
         # One sandbox must not use up the machine's total.
         with contextlib.suppress(OSError):
             sc.write_text(f"/proc/sys/net/ipv4/{name}", sizes)
-
-
-def _block_abstract_sockets() -> None:
-    """Blocks abstract UNIX sockets of other processes (a Landlock scope, Linux 6.12).
-
-    They belong to the shared network namespace, and servers may trust all processes of a uid.
-    """
-    scopes = struct.pack("3Q", 0, 0, _LANDLOCK_SCOPE_ABSTRACT_UNIX_SOCKET)
-    with contextlib.suppress(OSError):
-        rules = sc.call("landlock_create_ruleset", scopes, len(scopes), 0)
-        sc.call("landlock_restrict_self", rules, 0)
-        os.close(rules)
 
 
 def drop_privileges(limits: Mapping[str, int]) -> None:

@@ -1,7 +1,7 @@
-"""Mounts all that one sandbox can see, in a new mount namespace.
+"""Steps of a sandbox's set-up: its mounts, in a new mount namespace.
 
-`build_root` makes a root of host folders, `image_root` makes a root of an image. ``mount_names``
-has the names below `MOUNTED` at which the sources of a request are mounted.
+`server` calls them in order, and `roots` makes the root. ``mount_names`` has the names below
+`MOUNTED` at which the sources of a request are mounted.
 """
 
 import contextlib
@@ -12,30 +12,23 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 
 from coding_gym.sandbox.inside import syscalls as sc
-from coding_gym.sandbox.inside.host_folders import (
-    ALLOWED,
-    DATE_S,
-    GID,
-    MOUNTED,
-    NOTHING,
-    UID,
-    allowed_folders,
-    allowed_links,
-)
+from coding_gym.sandbox.inside.fixed import DATE_S, GID, HOME, TMP, UID, WORKDIR
+from coding_gym.sandbox.inside.host_folders import MOUNTED, NOTHING
 from coding_gym.sandbox.inside.request import ImageRequest, SandboxRequest, Source
 from coding_gym.sandbox.inside.syscalls import step
 
 MountNames = Mapping[Source, str]
 
-# EPISODE is the sandbox's tmpfs, seen from the server's root. OLD is the server's root, seen from
-# the sandbox until `mount_sources`.
+# EPISODE is the sandbox's tmpfs, and ROOT the folder at which its root is mounted, seen from the
+# server's root. OLD is the server's root, seen from the sandbox until `mount_sources`.
 EPISODE = "/episode"
+ROOT = f"{EPISODE}/root"
 OLD = "/.old"
 QUIET = sc.NOSUID | sc.NODEV
 # The sandbox's tmpfs is mounted here; no requested mount can be at or below /dev.
 _SHM = "/dev/shm"  # noqa: S108 - inside the sandbox
 # Folders of the sandbox's tmpfs: name, path in the sandbox, mode.
-_WRITABLE = (("tmp", "/tmp", 0o1777), ("home", "/home/agent", 0o755), ("shm", _SHM, 0o1777))  # noqa: S108
+_WRITABLE = (("tmp", TMP, 0o1777), ("home", HOME, 0o755), ("shm", _SHM, 0o1777))
 # A snapshot may fill the limits. Until the set-up ends, the tmpfs is larger by these numbers, for
 # files of the set-up and mount points that a policy has removed.
 _SPARE_BYTES, _SPARE_INODES = 1 << 20, 16
@@ -48,8 +41,6 @@ _MAX_COUNTS = {
 }
 # These files show the host kernel's command line, the user's keys, and locks of all processes.
 _HIDDEN_FILES = ("/proc/cmdline", "/proc/keys", "/proc/locks")
-_FOLDERS = ("/home", "/opt", "/run", "/sandbox", "/sandbox/bin", "/var")
-_MOUNT_POINTS = ("/home/agent", "/proc", "/tmp", "/workspace")  # noqa: S108
 _DATE_NS = DATE_S * 10**9
 
 
@@ -82,37 +73,11 @@ def make_tmpfs(request: SandboxRequest, mount_names: MountNames) -> dict[str, st
     return {"workspace": upper, **{name: f"{EPISODE}/{name}" for name, _, _ in _WRITABLE}}
 
 
-def build_root(request: SandboxRequest, mount_names: MountNames) -> None:
-    """Makes a root of the host's files, and enters it."""
+def enter_root() -> None:
+    """Makes `ROOT` the root of this process; the server's root is then at `OLD`."""
     with step("change the sandbox's root"):
-        root = f"{EPISODE}/root"
-        sc.bind(root, root, recursive=False)
-        change_root(root)
-    with step("fill the sandbox's root"):
-        times = Times(DATE_S)
-        for folder in _FOLDERS:
-            times.note(folder)
-        for folder in (*_FOLDERS, *_MOUNT_POINTS):
-            os.mkdir(folder)
-        make_links({**allowed_links(), "/var/tmp": "../tmp"})  # noqa: S108
-        for folder in allowed_folders():
-            os.mkdir(folder)
-            sc.bind(OLD + ALLOWED + folder, folder)
-    mount_own_folders(request, mount_names)
-    with step("write the sandbox's files", "request"):
-        make_links(request.links)
-    mount_sources(request, mount_names, times)
-    limit_restored(request)
-    with step("set the times of the sandbox's root"):
-        times.restore()
-        sc.restrict("/", QUIET | sc.READ_ONLY, recursive=False)
-    limit_counts()
-
-
-def change_root(root: str) -> None:
-    """Makes ``root`` the root of this process; the server's root is then at `OLD`."""
-    os.mkdir(root + OLD)
-    sc.pivot(root, OLD[1:])
+        os.mkdir(ROOT + OLD)
+        sc.pivot(ROOT, OLD[1:])
 
 
 def mount_own_folders(request: SandboxRequest, mount_names: MountNames) -> None:
@@ -123,9 +88,9 @@ def mount_own_folders(request: SandboxRequest, mount_names: MountNames) -> None:
     with step("mount the overlay", "overlay"):
         if request.layers:
             layers = [mount_names[layer] for layer in request.layers]
-            mount_overlay(request, "/workspace", OLD + MOUNTED, layers, (upper, work))
+            mount_overlay(request, WORKDIR, OLD + MOUNTED, layers, (upper, work))
         else:
-            sc.bind(upper, "/workspace", recursive=False)
+            sc.bind(upper, WORKDIR, recursive=False)
     with step("mount /tmp, home and /dev/shm"):
         for name, inside, _ in _WRITABLE:
             sc.bind(f"{OLD}{EPISODE}/{name}", inside, recursive=False)
@@ -206,7 +171,7 @@ def mount_sources(request: SandboxRequest, mount_names: MountNames, times: Times
         times: Stores the times of the folders that get mount points.
     """
     alias = request.workspace_alias
-    sources = [("/workspace", alias, True)] if alias else []
+    sources = [(WORKDIR, alias, True)] if alias else []
     for mount in request.mounts:
         source = f"{OLD}{MOUNTED}/{mount_names[mount.source]}"
         sources.append((source, mount.target, mount.source.is_folder))

@@ -27,6 +27,13 @@ def connect() -> tuple[socket.socket, dict[str, Any]]:
     return channel, config
 
 
+def report(channel: socket.socket, error: BaseException) -> None:
+    """Sends the error of a failed step to the owner; any other error is a failure to serve."""
+    if not isinstance(error, SetupError):
+        error = SetupError("serve the sandbox", 0, repr(error))
+    channel.sendall(wire.pack(error.to_json()))
+
+
 def watch(pid: int) -> int:
     """Returns a descriptor that becomes readable when the owner ends."""
     with step("watch the owner"):

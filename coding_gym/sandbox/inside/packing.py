@@ -19,11 +19,11 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, BinaryIO, NamedTuple
 
 from coding_gym.sandbox.inside import wire
+from coding_gym.sandbox.inside.fixed import OPAQUE
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 # A snapshot must not change files, not even their access times.
 _FLAGS = os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK | getattr(os, "O_NOATIME", 0)
-_OPAQUE = "user.overlay.opaque"
 _STAT_BLOCK_BYTES = 512  # the unit of `st_blocks` on all file systems
 _CHUNK_BYTES = 1 << 20
 _FOLDER, _FILE, _SYMLINK, _HARD_LINK, _FIFO = "folder", "file", "symlink", "link", "fifo"
@@ -158,7 +158,7 @@ class _Packer:
         target = ""
         if kind == _FOLDER:
             with contextlib.suppress(OSError):
-                target = "opaque" if os.getxattr(path, _OPAQUE) == b"y" else ""
+                target = "opaque" if os.getxattr(path, OPAQUE) == b"y" else ""
         elif kind == _SYMLINK:
             target = os.readlink(path)
         elif kind != _WHITEOUT and info.st_nlink > 1:
@@ -253,7 +253,7 @@ def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
     for entry in reversed(made_folders.values()):
         os.fchdir(folders[entry.root])
         if entry.target:
-            os.setxattr(entry.path, _OPAQUE, b"y")
+            os.setxattr(entry.path, OPAQUE, b"y")
         _set_time(entry.path, entry)
         os.chmod(entry.path, entry.mode & 0o7777)
 

@@ -16,18 +16,18 @@ import sys
 from collections.abc import Iterable, Mapping, Sequence
 
 from coding_gym.sandbox.inside import syscalls as sc
+from coding_gym.sandbox.inside.fixed import PYTHON_FOLDER
 from coding_gym.sandbox.inside.host_folders import (
     ALLOWED,
     MOUNTED,
     MountedFolders,
-    allowed_folders,
-    allowed_links,
+    mount_allow_list,
 )
 from coding_gym.sandbox.inside.mounts import EPISODE, QUIET
 from coding_gym.sandbox.inside.request import MountRequest, Preload
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-_PYTHON = "/sandbox/bin/python"
+_PYTHON = f"{PYTHON_FOLDER}/python"
 
 
 def import_modules(preload: Preload, mounted: MountedFolders) -> None:
@@ -60,11 +60,7 @@ def import_modules(preload: Preload, mounted: MountedFolders) -> None:
 def _mount(mounts: Iterable[MountRequest], mounted: MountedFolders) -> None:
     """Mounts a root of the host's system folders and the requested mounts."""
     sc.mount("tmpfs", EPISODE, QUIET, "mode=0755,size=1m")
-    for path, target in allowed_links().items():
-        os.symlink(target, EPISODE + path)
-    for folder in allowed_folders():
-        os.mkdir(EPISODE + folder)
-        sc.bind(ALLOWED + folder, EPISODE + folder)
+    mount_allow_list(ALLOWED, EPISODE)
     for mount in mounts:
         os.makedirs(EPISODE + mount.target, exist_ok=True)
         sc.bind(f"{MOUNTED}/{mounted.name(mount.source)}", EPISODE + mount.target)

@@ -21,11 +21,18 @@ System calls that are newer than this list fail with ENOSYS.
 `landlock_program` is a second filter, of ``landlock`` sandboxes only.
 """
 
+import errno
+import fcntl
+import os
+import resource
+import socket
 import struct
 import sys
-from collections.abc import Iterable, Mapping
+import termios
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 
-from coding_gym.sandbox.inside.syscalls import numbers
+from coding_gym.sandbox.inside.syscalls import NAMESPACES, numbers
 
 _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 # The first number without a rule; numbers of the x32 interface, with bit 30 set, are higher.
@@ -52,8 +59,10 @@ _REFUSED = {
 # machine, and sandboxes need no durable files. The other two evict or load shared pages of files.
 _IGNORED = ("sync", "syncfs", "fadvise64", "readahead")
 # Calls that fail as on a kernel without them, so that programs use alternatives. No limit bounds
-# memory files that are not mapped, or the kernel's memory for Landlock rules.
+# memory files that are not mapped, or the kernel's memory for Landlock rules. glibc calls clone in
+# place of clone3: a filter can read the flags of clone, but not of clone3.
 _MISSING = (
+    "clone3",
     *("memfd_create", "memfd_secret", "landlock_create_ruleset", "landlock_add_rule"),
     *("mincore", "cachestat"),
 )
@@ -63,36 +72,108 @@ _ATTRIBUTES = (
     *("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
 )
 
-_NAMESPACE_FLAGS = 0x7E020000
 _SHARES_MEMORY, _VFORK = 0x100, 0x4000  # CLONE_VM, CLONE_VFORK
-_AF_UNIX, _AF_NETLINK = 1, 16
-_INTERNET = (2, 10)  # AF_INET, AF_INET6
-_STREAM, _DATAGRAM, _PACKETS = 1, 2, 5  # SOCK_STREAM, SOCK_DGRAM, SOCK_SEQPACKET
-_TYPE_BITS = 0xF  # below flags
-_PROTOCOLS = (0, 6, 17)  # the type's default, TCP, UDP
-_TERMINAL_CHANGES = (0x5412, 0x541C, 0x5423)  # TIOCSTI, TIOCLINUX, TIOCSETD
-_CORE_LIMIT = 4  # RLIMIT_CORE
-_SET_LEASE = 1024
+_TYPE_BITS = 0xF  # of the type of a socket, below flags
+_NETLINK_ROUTE = 0
+_PROTOCOLS = (0, socket.IPPROTO_TCP, socket.IPPROTO_UDP)  # the first is the type's default
+_SELF = 0  # as the number of a process: the caller
+_TERMINAL_CHANGES = (termios.TIOCSTI, 0x541C, termios.TIOCSETD)  # the second is TIOCLINUX
 _EVICTIONS = (20, 21)  # MADV_COLD, MADV_PAGEOUT
-_SOL_SOCKET, _BUFFER_SIZES = 1, (7, 8)  # SO_SNDBUF, SO_RCVBUF
-_ACCESS_BITS, _TRUNCATE = 0x3, 0x200
 
 _LOAD, _AND, _RETURN = 0x20, 0x54, 0x06
-_IF_EQUAL, _IF_AT_LEAST, _IF_BITS = 0x15, 0x35, 0x45
-_ALLOW, _KILL = 0x7FFF0000, 0x80000000
-_DONE, _EPERM, _EACCES, _ENOSYS = (0x00050000 | number for number in (0, 1, 13, 38))
-_EPROTONOSUPPORT, _ESOCKTNOSUPPORT = 0x0005005D, 0x0005005E
-_EOPNOTSUPP, _EAFNOSUPPORT = 0x0005005F, 0x00050061
+_IF_EQUAL, _IF_AT_LEAST = 0x15, 0x35
+_ALL_BITS = 0xFFFFFFFF
+_ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
+_DONE = _ERROR  # error 0: the call succeeds without an effect
+_EPERM, _EACCES, _ENOSYS = _ERROR | errno.EPERM, _ERROR | errno.EACCES, _ERROR | errno.ENOSYS
+_EOPNOTSUPP = _ERROR | errno.EOPNOTSUPP
 
 _Instruction = tuple[int, int, int, int]
 _Block = list[_Instruction]
 _ALLOWED = (_RETURN, 0, 0, _ALLOW)
 
 
+def _load(index: int, mask: int, *, high: bool = False) -> _Block:
+    """Returns instructions that load the bits ``mask`` of half of an argument.
+
+    The kernel reads only the low half of these arguments unless they are pointers.
+    """
+    half = 4 if high != (sys.byteorder == "big") else 0
+    kept = [] if mask == _ALL_BITS else [(_AND, 0, 0, mask)]
+    return [(_LOAD, 0, 0, 16 + 8 * index + half), *kept]
+
+
+def _only(
+    index: int, values: Sequence[int], otherwise: int, *, mask: int = _ALL_BITS, high: bool = False
+) -> _Block:
+    """Returns instructions that return ``otherwise`` unless an argument is in ``values``."""
+    tests = [(_IF_EQUAL, len(values) - i, 0, value) for i, value in enumerate(values)]
+    return [*_load(index, mask, high=high), *tests, (_RETURN, 0, 0, otherwise)]
+
+
+def _never(index: int, values: Sequence[int], answer: int, *, mask: int = _ALL_BITS) -> _Block:
+    """Returns instructions that return ``answer`` if an argument is in ``values``."""
+    return _load(index, mask) + [
+        instruction
+        for value in values
+        for instruction in _if_equal(value, [(_RETURN, 0, 0, answer)])
+    ]
+
+
+def _when(index: int, value: int, block: _Block) -> _Block:
+    """Returns instructions that run ``block``, and then allow the call, for one argument."""
+    return [*_load(index, _ALL_BITS), *_if_equal(value, [*block, _ALLOWED])]
+
+
+def _if_equal(value: int, block: _Block) -> _Block:
+    return [(_IF_EQUAL, 0, len(block), value), *block]
+
+
+# The checks of calls that are allowed for some arguments only.
+_CHECKS: Mapping[str, Sequence[_Block]] = {
+    "clone": (
+        _only(0, (0,), _EPERM, mask=NAMESPACES),
+        # A parent that waits as in vfork must share its memory, as `MemoryWatch` assumes.
+        _never(0, (_VFORK,), _EPERM, mask=_VFORK | _SHARES_MEMORY),
+    ),
+    "socket": (
+        _when(0, socket.AF_UNIX, []),
+        _when(0, socket.AF_NETLINK, _only(2, (_NETLINK_ROUTE,), _ERROR | errno.EPROTONOSUPPORT)),
+        _only(0, (socket.AF_INET, socket.AF_INET6), _ERROR | errno.EAFNOSUPPORT),
+        _only(
+            1,
+            (socket.SOCK_STREAM, socket.SOCK_DGRAM),
+            _ERROR | errno.ESOCKTNOSUPPORT,
+            mask=_TYPE_BITS,
+        ),
+        _only(2, _PROTOCOLS, _ERROR | errno.EPROTONOSUPPORT),
+    ),
+    "socketpair": (_only(0, (socket.AF_UNIX,), _ERROR | errno.EAFNOSUPPORT),),
+    "setrlimit": (_never(0, (resource.RLIMIT_CORE,), _DONE),),
+    "prlimit64": (
+        _only(0, (_SELF,), _EPERM),
+        _only(1, (resource.RLIMIT_CORE,), _ALLOW),
+        # With a null pointer the call only reads the limit.
+        _only(2, (0,), _DONE),
+        _only(2, (0,), _DONE, high=True),
+    ),
+    "ioctl": (_never(1, _TERMINAL_CHANGES, _EPERM),),
+    "fcntl": (_never(1, (fcntl.F_SETLEASE,), _EPERM),),
+    # With RWF_NOWAIT the call fails if it would wait for the disk, which reveals cached pages.
+    "preadv2": (_only(5, (0,), _EOPNOTSUPP),),
+    "madvise": (_never(2, _EVICTIONS, _DONE),),
+    # Requests to change a buffer size succeed and have no effect.
+    "setsockopt": (
+        _only(1, (socket.SOL_SOCKET,), _ALLOW),
+        _never(2, (socket.SO_SNDBUF, socket.SO_RCVBUF), _DONE),
+    ),
+}
+
+
 def program(machine: str) -> bytes:
     """Returns the filter of every sandbox on x86_64 or aarch64, 8 bytes per instruction."""
     refused = (name for names in _REFUSED.values() for name in names.split())
-    rules = _inspections() | _answers(_IGNORED, _DONE)
+    rules = dict(_CHECKS) | _answers(_IGNORED, _DONE)
     rules |= _answers(_MISSING, _ENOSYS) | _answers(refused, _EPERM)
     return _assemble(machine, rules, unknown=_ENOSYS)
 
@@ -113,100 +194,25 @@ def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
             refuses this. It cannot read the flags of openat2, so that call does not exist.
     """
     rules = _answers(_SOCKETS, _EACCES) | _answers(_ATTRIBUTES, _EOPNOTSUPP)
-    pair = [_argument(1), (_AND, 0, 0, _TYPE_BITS), *_require((_STREAM, _PACKETS), _EACCES)]
-    rules["socketpair"] = [*pair, _ALLOWED]
+    rules["socketpair"] = (
+        _only(1, (socket.SOCK_STREAM, socket.SOCK_SEQPACKET), _EACCES, mask=_TYPE_BITS),
+    )
     if not has_truncation_right:
         rules |= _answers(["truncate"], _EACCES) | _answers(["openat2"], _ENOSYS)
         for name, index in (("open", 1), ("openat", 2)):
-            flags = [_argument(index), (_AND, 0, 0, _ACCESS_BITS | _TRUNCATE)]
-            rules[name] = [*flags, *_refuse((_TRUNCATE,), _EACCES), _ALLOWED]
+            check = _never(index, (os.O_TRUNC,), _EACCES, mask=os.O_ACCMODE | os.O_TRUNC)
+            rules[name] = (check,)
     return _assemble(machine, rules)
 
 
-def _inspections() -> dict[str, _Block]:
-    """Returns the checks of the arguments of calls that are allowed in part."""
-    checks: dict[str, _Block] = {
-        # glibc falls back to clone: a filter can read clone's flags, but not clone3's.
-        "clone3": [(_RETURN, 0, 0, _ENOSYS)],
-        # A parent that waits as in vfork must share its memory, as `MemoryWatch` assumes.
-        "clone": [
-            _argument(0),
-            (_IF_BITS, 0, 1, _NAMESPACE_FLAGS),
-            (_RETURN, 0, 0, _EPERM),
-            (_AND, 0, 0, _VFORK | _SHARES_MEMORY),
-            *_refuse((_VFORK,), _EPERM),
-        ],
-        "socket": [
-            _argument(0),
-            (_IF_EQUAL, 0, 1, _AF_UNIX),
-            _ALLOWED,
-            (_IF_EQUAL, 0, 4, _AF_NETLINK),
-            _argument(2),
-            *_require((0,), _EPROTONOSUPPORT),  # NETLINK_ROUTE
-            _ALLOWED,
-            *_require(_INTERNET, _EAFNOSUPPORT),
-            _argument(1),
-            (_AND, 0, 0, _TYPE_BITS),
-            *_require((_STREAM, _DATAGRAM), _ESOCKTNOSUPPORT),
-            _argument(2),
-            *_require(_PROTOCOLS, _EPROTONOSUPPORT),
-        ],
-        "socketpair": [_argument(0), *_require((_AF_UNIX,), _EAFNOSUPPORT)],
-        "setrlimit": [_argument(0), *_refuse((_CORE_LIMIT,), _DONE)],
-        "prlimit64": [
-            _argument(0),
-            *_require((0,), _EPERM),
-            _argument(1),
-            (_IF_EQUAL, 1, 0, _CORE_LIMIT),
-            _ALLOWED,
-            # With a null pointer the call only reads the limit.
-            _argument(2),
-            *_require((0,), _DONE),
-            _argument(2, high=True),
-            *_require((0,), _DONE),
-        ],
-        "ioctl": [_argument(1), *_refuse(_TERMINAL_CHANGES, _EPERM)],
-        "fcntl": [_argument(1), *_refuse((_SET_LEASE,), _EPERM)],
-        # With RWF_NOWAIT the call fails if it would wait for the disk, which reveals cached pages.
-        "preadv2": [_argument(5), *_require((0,), _EOPNOTSUPP)],
-        "madvise": [_argument(2), *_refuse(_EVICTIONS, _DONE)],
-        # Requests to change a buffer size succeed and have no effect.
-        "setsockopt": [
-            _argument(1),
-            *_require((_SOL_SOCKET,), _ALLOW),
-            _argument(2),
-            *_refuse(_BUFFER_SIZES, _DONE),
-        ],
-    }
-    return {name: [*block, _ALLOWED] for name, block in checks.items()}
-
-
-def _answers(names: Iterable[str], answer: int) -> dict[str, _Block]:
+def _answers(names: Iterable[str], answer: int) -> dict[str, Sequence[_Block]]:
     """Returns rules that return ``answer`` for every call of these names."""
-    return {name: [(_RETURN, 0, 0, answer)] for name in names}
+    return {name: ([(_RETURN, 0, 0, answer)],) for name in names}
 
 
-def _argument(index: int, *, high: bool = False) -> _Instruction:
-    """Returns the instruction that loads half of an argument, the low one by default.
-
-    The kernel reads only the low half of these arguments unless they are pointers.
-    """
-    return (_LOAD, 0, 0, 16 + 8 * index + (4 if high != (sys.byteorder == "big") else 0))
-
-
-def _require(values: tuple[int, ...], otherwise: int) -> _Block:
-    """Returns instructions that return ``otherwise`` unless the loaded value is in ``values``."""
-    tests = [(_IF_EQUAL, len(values) - i, 0, value) for i, value in enumerate(values)]
-    return [*tests, (_RETURN, 0, 0, otherwise)]
-
-
-def _refuse(values: tuple[int, ...], answer: int) -> _Block:
-    """Returns instructions that return ``answer`` if the loaded value is in ``values``."""
-    tests = [(_IF_EQUAL, len(values) - 1 - i, 0, value) for i, value in enumerate(values[:-1])]
-    return [*tests, (_IF_EQUAL, 0, 1, values[-1]), (_RETURN, 0, 0, answer)]
-
-
-def _assemble(machine: str, rules: Mapping[str, _Block], *, unknown: int = _ALLOW) -> bytes:
+def _assemble(
+    machine: str, rules: Mapping[str, Sequence[_Block]], *, unknown: int = _ALLOW
+) -> bytes:
     """Returns a program that kills calls of another architecture and allows calls without a rule.
 
     Since Linux 5.11 the kernel does not run it for calls that it always allows, so a list of tests
@@ -214,7 +220,7 @@ def _assemble(machine: str, rules: Mapping[str, _Block], *, unknown: int = _ALLO
 
     Args:
         machine: The architecture.
-        rules: Instructions by system call; the last instruction returns.
+        rules: Checks by system call; a call that passes all of them is allowed.
         unknown: The answer to calls from `_FIRST_UNKNOWN` on.
     """
     code: _Block = [
@@ -226,7 +232,7 @@ def _assemble(machine: str, rules: Mapping[str, _Block], *, unknown: int = _ALLO
         (_RETURN, 0, 0, unknown),
     ]
     call_numbers = numbers(machine)
-    for name, block in rules.items():
+    for name, checks in rules.items():
         if name in call_numbers:
-            code += [(_IF_EQUAL, 0, len(block), call_numbers[name]), *block]
+            code += _if_equal(call_numbers[name], [*chain.from_iterable(checks), _ALLOWED])
     return b"".join(struct.pack("HBBI", *instruction) for instruction in [*code, _ALLOWED])

@@ -18,7 +18,6 @@ from typing import Any, NoReturn
 
 from coding_gym.sandbox.inside import (
     host_folders,
-    image_root,
     lockdown,
     mounts,
     owner,
@@ -33,6 +32,7 @@ from coding_gym.sandbox.inside.mounts import MountNames
 from coding_gym.sandbox.inside.packing import Changes
 from coding_gym.sandbox.inside.preloaded import Forked
 from coding_gym.sandbox.inside.request import Preload, SandboxRequest
+from coding_gym.sandbox.inside.roots import HostRoot, ImageRoot
 from coding_gym.sandbox.inside.serving import Commands, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
@@ -40,8 +40,7 @@ from coding_gym.sandbox.inside.syscalls import SetupError, step
 # A score that root writes is a lower bound for all descendants, so commands cannot lower theirs.
 _OOM_SCORE = 800
 _LOOPBACK = "127.0.0.1"
-_NAMESPACES = sc.NEW_USER | sc.NEW_MOUNT | sc.NEW_PID | sc.NEW_IPC | sc.NEW_UTS
-_SANDBOX_NAMESPACES = _NAMESPACES | sc.NEW_CGROUP
+_NAMESPACES = sc.NAMESPACES & ~(sc.NEW_CGROUP | sc.NEW_NET)  # of the server
 _SECBIT_NO_SETUID_FIXUP = 1 << 2
 
 
@@ -56,7 +55,7 @@ def main() -> None:
         if pid == 0:
             _serve(control, owner_pidfd, config)
     except SetupError as error:
-        control.sendall(wire.pack(error.to_json()))
+        owner.report(control, error)
         os._exit(1)
     control.close()
     select.select([owner_pidfd, os.pidfd_open(pid)], [], [])
@@ -119,7 +118,7 @@ def _serve(control: socket.socket, owner_pidfd: int, config: dict[str, Any]) -> 
         if preload:
             preloaded.import_modules(preload, mounted)
     except SetupError as error:
-        control.sendall(wire.pack(error.to_json()))
+        owner.report(control, error)
         os._exit(1)
     # Now the kernel reaps the first processes of sandboxes.
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)
@@ -195,7 +194,7 @@ def _open(
     with step("create a sandbox's namespaces"):
         owners_end, channel = socket.socketpair()
         with channel:
-            if sc.clone(_SANDBOX_NAMESPACES | (0 if request.network else sc.NEW_NET)) == 0:
+            if sc.clone(sc.NAMESPACES & ~(sc.NEW_NET if request.network else 0)) == 0:
                 owners_end.detach()
                 os.dup2(channel.detach(), control.fileno(), inheritable=False)
                 set_up = partial(_set_up, request, mount_names, user)
@@ -220,10 +219,8 @@ def _run_init(
         serve(channel, commands, {"snapshot": partial(packing.send, changes)})
     except Forked:
         raise
-    except SetupError as error:
-        channel.sendall(wire.pack(error.to_json()))
     except BaseException as error:  # noqa: BLE001 - no exception may reach the server's code in this process
-        channel.sendall(wire.pack(SetupError("serve the sandbox", 0, repr(error)).to_json()))
+        owner.report(channel, error)
     # No other process of the sandbox runs now, and the mounts end with this process.
     os._exit(0)
 
@@ -232,25 +229,36 @@ def _set_up(
     request: SandboxRequest, mount_names: MountNames, user: tuple[int, int], channel: socket.socket
 ) -> Changes:
     """Makes this newly cloned process the first of a sandbox; returns the folders of changes."""
-    with step("close the server's descriptors"):
-        sc.call("close_range", channel.fileno() + 1, 0x7FFFFFFF, 0)
-        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-    mounts.map_user(user, request.image)
+    image = request.image
+    root = HostRoot() if image is None else ImageRoot(request, image, mount_names)
+    _drop_server_state(channel)
+    mounts.map_user(user, image)
     with step("mount the sandbox's tmpfs"):
-        folders = mounts.make_tmpfs(request, mount_names)
-        if request.image is not None:
-            folders["image"] = image_root.make_upper(request, request.image, mount_names)
+        folders = mounts.make_tmpfs(request, mount_names) | root.make_changes()
         changes = packing.open_folders(folders, newest_first=mounts.lists_newest_first())
     if request.restores:  # before anything is mounted on these folders
         message, _ = wire.receive_request(channel)
         packing.restore(changes.folders, message["file"])
-    if request.image is None:
-        mounts.build_root(request, mount_names)
-    else:
-        image_root.build(request, request.image, mount_names)
+    times = root.mount()
+    mounts.enter_root()
+    with step("fill the sandbox's root"):
+        root.fill(times)
+    mounts.mount_own_folders(request, mount_names)
+    with step("write the sandbox's files", "request"):
+        mounts.make_links(request.links)
+    mounts.mount_sources(request, mount_names, times)  # host files are out of reach from here on
+    mounts.limit_restored(request)
+    mounts.limit_counts()
     lockdown.set_network(shared=request.network)
+    root.finish(times)
     lockdown.drop_privileges(request.limits)
     return changes
+
+
+def _drop_server_state(channel: socket.socket) -> None:
+    with step("close the server's descriptors"):
+        sc.call("close_range", channel.fileno() + 1, 0x7FFFFFFF, 0)
+        signal.signal(signal.SIGCHLD, signal.SIG_DFL)
 
 
 def _listen(port: int, channel: socket.socket) -> None:

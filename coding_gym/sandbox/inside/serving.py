@@ -19,12 +19,17 @@ from coding_gym.sandbox.inside.commands import (
     spawn_bash,
 )
 from coding_gym.sandbox.inside.files import Opener
+from coding_gym.sandbox.inside.fixed import (
+    BASH,
+    CANNOT_RUN_CODE,
+    MAX_DATA_BYTES,
+    NO_PROGRAM_CODE,
+)
 from coding_gym.sandbox.inside.processes import MemoryWatch, all_but_first
 
 # Handles a request: closes the request's ``file``, and sends the reply.
 Operation = Callable[[dict[str, Any], socket.socket], None]
 
-_MAX_BODY_BYTES = (64 << 20) + (1 << 20)
 _OUT_OF_PROCESSES = (errno.EAGAIN, errno.ENOMEM)
 
 
@@ -80,11 +85,11 @@ class Commands:
             return self._watch(command, request["timeout_s"], started)
         except OSError as error:
             if error.errno == errno.E2BIG:
-                return refusal("Argument list too long", 126, request)
-            if error.errno in _OUT_OF_PROCESSES or error.filename != commands.BASH:
+                return refusal("Argument list too long", CANNOT_RUN_CODE, request)
+            if error.errno in _OUT_OF_PROCESSES or error.filename != BASH:
                 raise
             # In an image a policy can remove or replace bash, or keep it open for writing.
-            return refusal(f"{commands.BASH}: {error.strerror}", 127, request)
+            return refusal(f"{BASH}: {error.strerror}", NO_PROGRAM_CODE, request)
 
     def _enter(self, path: str) -> None:
         """Changes this process's working folder to ``path``."""
@@ -112,7 +117,7 @@ def serve(channel: socket.socket, runner: Commands, operations: Mapping[str, Ope
     """
     try:
         while True:
-            request, body = wire.receive_request(channel, max_body_bytes=_MAX_BODY_BYTES)
+            request, body = wire.receive_request(channel, max_body_bytes=MAX_DATA_BYTES)
             operation = operations.get(request["op"])
             if operation is not None:
                 operation(request, channel)

@@ -11,7 +11,7 @@ import os
 import struct
 from collections.abc import Mapping
 from functools import cache
-from typing import Any
+from typing import Any, Literal, get_args
 
 # Name, number on x86_64, number on aarch64; "-" if the architecture lacks the call.
 _TABLE = """
@@ -51,6 +51,7 @@ NEW_IPC = 0x08000000
 NEW_USER = 0x10000000
 NEW_PID = 0x20000000
 NEW_NET = 0x40000000
+NAMESPACES = NEW_MOUNT | NEW_CGROUP | NEW_UTS | NEW_IPC | NEW_USER | NEW_PID | NEW_NET
 
 READ_ONLY = 1
 NOSUID = 2
@@ -109,6 +110,12 @@ def number(name: str) -> int:
     return numbers(machine())[name]
 
 
+# The kinds of steps; a failed step's kind selects error and remedy in `setup_errors`.
+StepKind = Literal[
+    "", "request", "target", "namespaces", "users", "overlay", "landlock", "modules", "bash"
+]
+
+
 class SetupError(Exception):
     """A step of a set-up failed.
 
@@ -116,11 +123,10 @@ class SetupError(Exception):
         step: The attempted step, such as ``"mount the overlay"``.
         errno: The system's error number; 0 for other errors.
         reason: The system's message, one line.
-        kind: "request", "target", "namespaces", "users", "overlay", "landlock", "modules" or
-            "bash"; "" for other steps. It selects error and remedy in `setup_errors`.
+        kind: The kind of the step.
     """
 
-    def __init__(self, step: str, errno: int, reason: str, kind: str = "") -> None:
+    def __init__(self, step: str, errno: int, reason: str, kind: StepKind = "") -> None:
         super().__init__(f"could not {step}: {reason}")
         self.step = step
         self.errno = errno
@@ -139,7 +145,9 @@ class SetupError(Exception):
             ValueError: ``data`` is malformed.
         """
         match data:
-            case {"step": str(name), "errno": int(errno), "reason": str(reason), "kind": str(kind)}:
+            case {"step": str(name), "errno": int(errno), "reason": str(reason), "kind": kind} if (
+                kind in get_args(StepKind)
+            ):
                 return cls(name, errno, reason, kind)
         raise ValueError(f"malformed error {data!r:.99}")
 
@@ -149,7 +157,7 @@ class step:  # noqa: N801 - reads as a statement; a generator would touch more m
 
     __slots__ = ("_kind", "_name")
 
-    def __init__(self, name: str, kind: str = "") -> None:
+    def __init__(self, name: str, kind: StepKind = "") -> None:
         self._name = name
         self._kind = kind
 

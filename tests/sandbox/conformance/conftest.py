@@ -16,7 +16,6 @@ from sandbox_fixtures import opened
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import Probe, Sandbox, SandboxBackend, get_backend
 from coding_gym.sandbox.docker_backend import DockerBackend
-from coding_gym.sandbox.landlock import LandlockBackend
 from coding_gym.sandbox.namespace import NamespaceBackend
 
 _WITHOUT_SNAPSHOTS = ("commands", "ends", "files", "isolation", "layers", "limits", "siblings")
@@ -27,7 +26,7 @@ class Case(NamedTuple):
 
     Attributes:
         make: Returns the backend; None for the daemon of a fixture.
-        tests: Names of modules without ``test_conformance_``, or of tests; empty for all.
+        tests: Names of modules without ``test_conformance_``; empty for all.
     """
 
     make: Callable[[], SandboxBackend] | None
@@ -43,16 +42,6 @@ BACKENDS = {
     # The variant on kernels before 6.6.
     "namespace-on-disk": Case(
         lambda: NamespaceBackend(changes="disk"), ("layers", "snapshots", "limits")
-    ),
-    # Landlock's ABI 2 does not control truncation and the network.
-    "landlock-2": Case(
-        lambda: LandlockBackend(abi=2),
-        (
-            "test_layers_are_never_written",
-            "test_mounts_are_read_only",
-            "test_files_of_the_host_cannot_be_read_or_written",
-            "test_the_network_is_unreachable",
-        ),
     ),
 }
 
@@ -70,7 +59,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     params = [
         pytest.param(name, marks=[pytest.mark.slow] * (name != "auto"))
         for name, case in BACKENDS.items()
-        if not case.tests or {module, metafunc.function.__name__} & {*case.tests}
+        if not case.tests or module in case.tests
     ]
     metafunc.parametrize("backend", params, indirect=True, scope="session")
 

@@ -1,13 +1,19 @@
 """Ends of commands and sandboxes: time limits, leftover processes, closing."""
 
-from collections.abc import Iterator
+import os
+import signal
+from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
+from functools import partial
+from typing import Any
 
 import pytest
-from sandbox_fixtures import AlivePipe, alive_pipe, opened, output
+from sandbox_fixtures import AlivePipe, alive_pipe, first_pid, opened, output
 
 from coding_gym.errors import SandboxError
+from coding_gym.sandbox.docker_backend import DockerBackend
+from coding_gym.sandbox.docker_engine import connect
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
 
 _SOON_S = 10.0
@@ -17,7 +23,7 @@ _UNTIL_STARTED = "until [ -e alive ]; do sleep 0.01; done"
 
 
 @pytest.mark.parametrize("rest", ["trap '' TERM; sleep 60 & sleep 60", "exec >&- 2>&-; sleep 60"])
-def test_a_timeout_kills_all_processes_but_not_the_sandbox(sandbox: Sandbox, rest: str) -> None:
+def test_a_timeout_ends_the_command_not_the_sandbox(sandbox: Sandbox, rest: str) -> None:
     result = sandbox.run(f"echo begun; {rest}", timeout_s=1)
     assert (result.timed_out, result.exit_code, result.output) == (True, 124, "begun\n")
     assert 1 <= result.duration_s < 30
@@ -25,31 +31,30 @@ def test_a_timeout_kills_all_processes_but_not_the_sandbox(sandbox: Sandbox, res
     assert output(sandbox, "echo next") == "next\n"
 
 
-def test_a_timeout_kills_stopped_and_signal_ignoring_processes(backend: SandboxBackend) -> None:
-    with _running(backend) as (sandbox, alive, hold_pipe):
-        deaf = f"(trap '' TERM HUP INT QUIT TSTP; {hold_pipe}) & {_UNTIL_STARTED}; rm alive"
-        stopped = f"({hold_pipe}) & {_UNTIL_STARTED}; kill -STOP %2; kill -STOP $$; sleep 60"
-        assert sandbox.run(f"set -m; {deaf}; {stopped}", timeout_s=1).timed_out
+_DEAF = f"(trap '' TERM HUP INT QUIT TSTP; {_HOLD_PIPE}) & {_UNTIL_STARTED}"
+_OTHER_SESSION = f"(setsid bash -c '{_HOLD_PIPE}' >&- 2>&- &); {_UNTIL_STARTED}"
+
+
+@pytest.mark.parametrize(
+    ("command", "num_leftovers"),
+    [
+        (f"{_DEAF}; sleep 60", 0),
+        (f"set -m; ({_HOLD_PIPE}) & {_UNTIL_STARTED}; kill -STOP %1 $$; sleep 60", 0),
+        (f"{_OTHER_SESSION}; sleep 60", 0),
+        (f"{_OTHER_SESSION}; echo done", 1),
+        (f"(exec >&- 2>&-; {_HOLD_PIPE}) & {_UNTIL_STARTED}; echo done", 1),
+    ],
+    ids=["deaf", "stopped", "in another session", "daemon", "in the background"],
+)
+def test_all_processes_end_with_their_command(
+    backend: SandboxBackend, command: str, num_leftovers: int
+) -> None:
+    with _running(backend) as (sandbox, alive, pipe):
+        result = sandbox.run(command.format(pipe=pipe), timeout_s=1)
         alive.wait_opened()
         assert alive.is_closed(_SOON_S)
-
-
-@pytest.mark.parametrize("then", ["sleep 60", "true"])
-def test_processes_in_other_sessions_are_killed(backend: SandboxBackend, then: str) -> None:
-    with _running(backend) as (sandbox, alive, hold_pipe):
-        daemon = f"(setsid bash -c '{hold_pipe}' >&- 2>&- &); {_UNTIL_STARTED}; {then}"
-        assert sandbox.run(daemon, timeout_s=1).timed_out is (then == "sleep 60")
-        alive.wait_opened()
-        assert alive.is_closed(_SOON_S)
-
-
-def test_background_processes_are_killed_and_counted(backend: SandboxBackend) -> None:
-    with _running(backend) as (sandbox, alive, hold_pipe):
-        result = sandbox.run(f"(exec >&- 2>&-; {hold_pipe}) & {_UNTIL_STARTED}; echo done")
-        assert (result.exit_code, result.output) == (0, "done\n")
-        assert result.num_leftovers >= 1
-        alive.wait_opened()
-        assert alive.is_closed(_SOON_S)
+        assert result.timed_out is (num_leftovers == 0)
+        assert result.num_leftovers >= num_leftovers
         assert sandbox.run("true | true").num_leftovers == 0
 
 
@@ -72,8 +77,8 @@ def test_a_closed_sandbox_raises_and_can_be_closed_again(sandbox: Sandbox) -> No
 
 
 def test_closing_ends_a_running_command(backend: SandboxBackend) -> None:
-    with _running(backend) as (sandbox, alive, hold_pipe), ThreadPoolExecutor(1) as pool:
-        running = pool.submit(sandbox.run, hold_pipe)
+    with _running(backend) as (sandbox, alive, pipe), ThreadPoolExecutor(1) as pool:
+        running = pool.submit(sandbox.run, _HOLD_PIPE.format(pipe=pipe))
         alive.wait_opened()
         sandbox.close()
         with pytest.raises(SandboxError):
@@ -81,9 +86,35 @@ def test_closing_ends_a_running_command(backend: SandboxBackend) -> None:
         assert alive.is_closed(_SOON_S)
 
 
+def test_a_dead_sandbox_raises_one_error_at_every_call(backend: SandboxBackend) -> None:
+    with opened(backend) as other, _running(backend) as (sandbox, alive, pipe):
+        kill = _killer(backend, sandbox)
+        with ThreadPoolExecutor(1) as pool:
+            running = pool.submit(sandbox.run, _HOLD_PIPE.format(pipe=pipe))
+            alive.wait_opened()
+            kill()
+            with pytest.raises(SandboxError) as first:
+                running.result(_SOON_S)
+        assert alive.is_closed(_SOON_S)
+        for call in (
+            *(lambda: sandbox.run("true"), lambda: sandbox.read_file("file")) * 2,
+            lambda: sandbox.write_file("file", b""),
+        ):
+            with pytest.raises(SandboxError) as later:
+                call()
+            assert str(later.value) == str(first.value)
+        assert output(other, "echo unharmed") == "unharmed\n"
+
+
+def _killer(backend: SandboxBackend, sandbox: Any) -> Callable[[], object]:
+    """Returns a function that kills the first process of a sandbox."""
+    if isinstance(backend, DockerBackend):
+        return partial(connect(backend._host).api.kill, sandbox._container._id)
+    return partial(os.kill, first_pid(sandbox), signal.SIGKILL)
+
+
 @contextmanager
 def _running(backend: SandboxBackend) -> Iterator[tuple[Sandbox, AlivePipe, str]]:
-    """Yields a sandbox, a pipe that it mounts, and commands that hold the pipe open."""
+    """Yields a sandbox, a pipe that it mounts, and the path of the pipe for its commands."""
     with alive_pipe(backend) as alive, opened(backend, mounts=(alive.mount,)) as sandbox:
-        pipe = alive.path(sandbox)
-        yield sandbox, alive, _HOLD_PIPE.format(pipe=pipe)
+        yield sandbox, alive, alive.path(sandbox)

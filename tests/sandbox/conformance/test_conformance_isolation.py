@@ -8,6 +8,7 @@ import pytest
 from sandbox_fixtures import opened, output, python_output, tree
 
 import coding_gym
+from coding_gym.sandbox.inside.syscalls import number
 from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
 
 PACKAGE = Path(coding_gym.__file__).parent
@@ -84,15 +85,12 @@ def test_commands_have_no_privileges_and_gain_none(backend: SandboxBackend) -> N
 
 @pytest.mark.promise(Promise.SYSTEM_CALLS, strict=False)
 def test_dangerous_system_calls_are_refused(backend: SandboxBackend) -> None:
+    names = ("unshare", "keyctl", "bpf", "perf_event_open", "userfaultfd", "mount")
     script = (
-        "import ctypes, errno, platform\n"
+        "import ctypes, errno\n"
         "libc = ctypes.CDLL(None, use_errno=True)\n"
-        "column = platform.machine() == 'aarch64'\n"
-        "calls = dict(unshare=(272, 97), keyctl=(250, 219), bpf=(321, 280),\n"
-        "             perf_event_open=(298, 241), userfaultfd=(323, 282), mount=(165, 40))\n"
-        "for name, numbers in calls.items():\n"
-        "    flags = 0x10000000 if name == 'unshare' else 0\n"
-        "    libc.syscall(numbers[column], flags, 0, 0, 0, 0, 0)\n"
+        f"for name, number in { {name: number(name) for name in names} }.items():\n"
+        "    libc.syscall(number, 0x10000000 if name == 'unshare' else 0, 0, 0, 0, 0, 0)\n"
         "    print(name, errno.errorcode[ctypes.get_errno()] if ctypes.get_errno() else 'done')\n"
         "    ctypes.set_errno(0)\n"
     )

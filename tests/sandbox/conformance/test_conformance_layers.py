@@ -15,19 +15,15 @@ from coding_gym.sandbox.spec import HOME, WORKDIR, Mount, SandboxSpec
 
 
 def test_layers_are_united_and_the_first_wins(backend: SandboxBackend) -> None:
-    upper, lower = {"both": "upper", "folder/u": "u"}, {"both": "lower", "folder/l": "l"}
-    with tree(backend, upper) as top, tree(backend, lower) as bottom:
-        spec = SandboxSpec(layers=(top, bottom))
-        with backend.open(spec) as sandbox:
-            assert output(sandbox, "cat both folder/u folder/l") == "upperul"
-
-
-def test_a_file_between_two_folders_hides_the_lower(backend: SandboxBackend) -> None:
-    trees = ({"a/top": ""}, {"a": "file"}, {"a/low": ""})
+    trees = (
+        {"both": "upper", "folder/u": "u", "a/top": ""},
+        {"both": "lower", "folder/l": "l", "a": "a file, which hides the lower folder"},
+        {"a/low": ""},
+    )
     with ExitStack() as stack:
         layers = tuple(stack.enter_context(tree(backend, files)) for files in trees)
         with backend.open(SandboxSpec(layers=layers)) as sandbox:
-            assert output(sandbox, "ls a") == "top\n"
+            assert output(sandbox, "cat both folder/u folder/l; ls a") == "upperultop\n"
 
 
 def test_layers_are_never_written(backend: SandboxBackend) -> None:
@@ -63,7 +59,7 @@ def test_modes_dates_and_links_of_a_layer_are_kept(backend: SandboxBackend) -> N
             assert output(sandbox, "stat -c %Y run.sh") == f"{date}\n"
 
 
-def test_sandbox_path_returns_the_path_of_a_mount(backend: SandboxBackend) -> None:
+def test_mounts_are_read_only_at_the_path_of_the_sandbox(backend: SandboxBackend) -> None:
     with tree(backend, {"file": "mounted"}) as source:
         mounts = (
             Mount(source=source, target="/opt/tools/one"),
@@ -71,18 +67,12 @@ def test_sandbox_path_returns_the_path_of_a_mount(backend: SandboxBackend) -> No
         )
         with backend.open(SandboxSpec(mounts=mounts)) as sandbox:
             path, file = (sandbox.path(mount.target) for mount in mounts)
-            assert output(sandbox, f"cat {path}/file") == "mounted"
-            assert output(sandbox, f"cat {file}") == "mounted"
-
-
-def test_mounts_are_read_only(backend: SandboxBackend) -> None:
-    with tree(backend, {"file": "mounted"}) as source:
-        mount = Mount(source=source, target="/opt/tools/one")
-        with backend.open(SandboxSpec(mounts=(mount,))) as sandbox:
-            path = sandbox.path(mount.target)
-            sandbox.run(f"cd {path}; echo x > file; echo x > new; chmod 700 file; rm -f file")
+            assert output(sandbox, f"cat {path}/file {file}") == "mounted" * 2
+            sandbox.run(f"echo x > {file}; cd {path}; echo x > file; echo x > new; rm -f file")
+            sandbox.run(f"chmod 700 {file} {path}/file")
         assert sorted(p.name for p in source.iterdir()) == ["file"]
         assert (source / "file").read_text(encoding="utf-8") == "mounted"
+        assert (source / "file").stat().st_mode & 0o111 == 0
 
 
 def test_a_writable_mount_gets_files_of_an_unprivileged_user(backend: SandboxBackend) -> None:
@@ -110,7 +100,11 @@ def test_invalid_specs_are_refused(backend: SandboxBackend) -> None:
         *({"mounts": (replace(mount, source=usr, target=t),)} for t in ("/", "x", "/a/..", "/a\0")),
         {"workspace_alias": "/"},
         {"shell": "persistant"},
+        *({"forwards": {port: usr}} for port in (80, 70_000)),
+        {"forwards": {8123: usr}, "network": True},
     ]
+    if backend.name != "namespace":
+        rows.append({"forwards": {8123: usr}})
     if backend.name != "docker":  # all its sandboxes have an image
         rows.append({"workspace_alias": "/testbed"})
     for fields in rows:

@@ -94,6 +94,9 @@ def test_every_kind_of_file_is_restored(backend: SandboxBackend) -> None:
             sandbox.restore(snapshot)
             assert describe(sandbox) == files
         sandbox.close()
+        for call in (sandbox.snapshot, lambda: sandbox.restore(later)):
+            with pytest.raises(SandboxError):
+                call()
         copied = pickle.loads(pickle.dumps(later))  # noqa: S301 - made on the line
         with backend.open(later.spec, snapshot=copied) as one, backend.open(later.spec) as other:
             assert describe(one) == wanted

@@ -3,6 +3,7 @@
 import json
 import os
 from collections.abc import Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -76,6 +77,29 @@ def test_images_share_blobs(registry: Registry, tmp_path: Path) -> None:
     layouts = [fetch_image(f"{registry.host}/owner/{name}:1") for name in ("made", "third")]
     assert layers_of(layouts[1])[:2] == layers_of(layouts[0])
     assert len({(layout / "blobs").resolve() for layout in layouts}) == 1
+
+
+def test_a_removal_keeps_the_blobs_of_a_running_fetch(
+    registry: Registry, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    registry.push("owner/also:1", oci_layout(tmp_path / "also", LAYERS, Env=["C=d"]))
+    first, second = (f"{registry.host}/owner/{name}:1" for name in ("made", "also"))
+    fetch_image(first)
+    copy = fetching._copy
+    with ThreadPoolExecutor(1) as pool:
+        removals: list[Future[frozenset[str]]] = []
+
+        def copy_during_a_removal(name: str, target: str) -> None:
+            removals.append(pool.submit(fetching.remove_image, first))
+            with pytest.raises(TimeoutError):
+                removals[0].result(0.2)
+            copy(name, target)
+
+        monkeypatch.setattr(fetching, "_copy", copy_during_a_removal)
+        layout = fetch_image(second)
+        assert removals[0].result(30)  # the configuration of the first image
+    assert len(unpack_image(second, BACKEND).layers) == 2
+    assert (image_names(), layout.exists()) == ([second], True)
 
 
 def test_a_blob_that_the_registry_damaged_is_refused(registry: Registry, tmp_path: Path) -> None:

@@ -1,5 +1,7 @@
 """Hostile images, and hostile commands of root in an image."""
 
+from pathlib import Path
+
 import pytest
 from image_fixtures import Entry, MakeImage, entry, folder, symlink
 from sandbox_fixtures import MakeLayer, make_sandbox
@@ -20,6 +22,14 @@ def test_limits_hold_for_root_of_an_image(image: str) -> None:
         assert not sandbox.run("ulimit -u 1000").ok
         full = sandbox.run("cat /dev/zero > /etc/filler; rm /etc/filler; cd /data; touch {1..400}")
         assert full.output.count("No space left on device") >= 2
+
+
+def test_socket_buffers_of_an_image_are_bounded(image: str) -> None:
+    with make_sandbox() as plain, make_sandbox(image=image) as sandbox:
+        for name in ("tcp_rmem", "tcp_wmem"):
+            path = f"/proc/sys/net/ipv4/{name}"
+            assert sandbox.read_file(path) == plain.read_file(path)
+            assert sandbox.read_file(path) != Path(path).read_bytes()
 
 
 @pytest.mark.parametrize(

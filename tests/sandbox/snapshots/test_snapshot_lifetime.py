@@ -15,7 +15,7 @@ from sandbox_fixtures import (
 
 from coding_gym.errors import SandboxError
 from coding_gym.sandbox import Mount, SandboxSpec
-from coding_gym.sandbox.snapshot import spec_digest
+from coding_gym.sandbox.spec import spec_digest
 
 
 @pytest.fixture
