@@ -40,8 +40,7 @@ def _find_patch(episode: Episode) -> str:
     task = episode.task
     if task.language != "python" or episode.template is None:
         return ""
-    backend = episode.config.sandbox.name
-    suite = Suite(episode.template.spec, backend, has_own_pytest=task.has_own_pytest)
+    suite = Suite(task, episode.template, episode.config.sandbox.name)
     try:
         localisation = localise(suite, arguments_from(task.visible_test_command))
         if localisation is None or not localisation.baseline.failing:

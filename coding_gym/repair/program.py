@@ -12,10 +12,11 @@ from numpy.typing import NDArray
 from coding_gym.errors import InfrastructureError
 from coding_gym.process_cache import ProcessCache
 from coding_gym.repair.candidates import Candidate
-from coding_gym.repair.localisation import Baseline, Localisation, localise
+from coding_gym.repair.localisation import Baseline, Localisation, arguments_from, localise
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, static_features
 from coding_gym.repair.search import Trial, try_candidate
 from coding_gym.synthesis.suite import Suite
+from coding_gym.task import Task
 from coding_gym.workspace import Template
 
 _log = logging.getLogger(__name__)
@@ -64,30 +65,28 @@ class CandidateProgram:
     an infrastructure failure, the program has no candidates and every trial fails.
 
     Args:
-        template: The program; None if its sandbox failed already.
+        task: The task of the program.
+        template: The template of the task; None if its sandbox failed already.
         backend: Name of the sandbox backend.
-        arguments: Pytest's arguments for the visible tests.
         num_slots: Maximum number of candidates.
-        has_own_pytest: See `coding_gym.task.Task.has_own_pytest`.
         on_failure: Called with an infrastructure failure.
     """
 
     def __init__(
         self,
+        task: Task,
         template: Template | None,
         backend: str,
-        arguments: str,
         num_slots: int,
-        *,
-        has_own_pytest: bool,
         on_failure: Callable[[InfrastructureError], None],
     ) -> None:
-        self._arguments, self._num_slots, self._on_failure = arguments, num_slots, on_failure
+        self._arguments = arguments_from(task.visible_test_command)
+        self._num_slots, self._on_failure = num_slots, on_failure
         self._suite: Suite | None = None
         self._key: tuple[Hashable, ...] = ()
         if template is not None:
-            self._suite = Suite(template.spec, backend, has_own_pytest=has_own_pytest)
-            self._key = backend, template.spec.image, template.key, arguments, num_slots
+            self._suite = Suite(task, template, backend)
+            self._key = backend, template.spec.image, template.key, self._arguments, num_slots
 
     def shortlist(self) -> Shortlist:
         """Returns the shortlist; it is empty after an infrastructure failure."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from coding_gym.errors import InvalidArgumentError, PatchError
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.patch import Patch
 from coding_gym.synthesis.project import is_test
 from coding_gym.workspace.history import init_repository
@@ -51,31 +51,29 @@ class Commits:
         init_repository(self._clone)
         fetch = ["fetch", "--quiet", "--no-tags", "--no-recurse-submodules"]
         try:
-            self._run(*fetch, "--", str(repository), "+HEAD:refs/heads/history")
+            run_git(*fetch, "--", str(repository), "+HEAD:refs/heads/history", cwd=self._clone)
         except HostGitError as error:
             raise InvalidArgumentError(f"{repository} cannot be read with git: {error}") from error
 
-    def count(self) -> int:
-        """Returns the number of commits, including merges."""
-        return int(self._run("rev-list", "--count", "history"))
+    def names(self) -> Iterator[tuple[str, str]]:
+        """Yields full hash and name of each commit, including merges, the newest first.
 
-    def fixes(self) -> Iterator[tuple[str, FixCommit | str]]:
-        """Yields (name, fix) for each commit, the newest first.
-
-        The name is the short hash and the subject; for a skipped commit, the fix is the reason as a
-        string.
+        The name is the short hash and the subject.
         """
-        for line in self._run("log", "--format=%h %s%x00%H %cI %P", "history").split("\n"):
-            name, _, rest = line.partition("\0")
-            sha, date, *parents = rest.split()
-            try:
-                yield name, self._fix(sha, date, parents)
-            except (HostGitError, PatchError) as error:
-                yield name, str(error)
+        for line in self._run("log", "--format=%H %h %s", "history").split("\n"):
+            sha, _, name = line.partition(" ")
+            yield sha, name
 
-    def _fix(self, sha: str, date: str, parents: list[str]) -> FixCommit | str:
+    def fix(self, sha: str) -> FixCommit:
+        """Returns the bug fix of a commit.
+
+        Raises:
+            InvalidTaskError: The commit cannot become a task; the message has the reason.
+            PatchError: The commit's diff cannot be read.
+        """
+        date, *parents = self._run("log", "-1", "--format=%cI %P", sha).split()
         if len(parents) != 1:
-            return "the commit is a merge" if parents else "the commit has no parent"
+            raise InvalidTaskError(f"the commit has {len(parents)} parents; it must have one")
         parent = parents[0]
         fields = self._run("diff", "--name-status", "--no-renames", "-z", parent, sha).split("\0")
         changes = dict(zip(fields[1::2], fields[::2], strict=False))  # status letter by path
@@ -83,14 +81,16 @@ class Commits:
         other_paths = [path for path in changes if path not in tests]
         files = tuple(path for path in tests if changes[path] != "D" and _is_collected(path))
         if not any(path.endswith(".py") for path in other_paths):
-            return "the commit changes no Python file outside the tests"
+            raise InvalidTaskError("the commit changes no Python file outside the tests")
         if not files:
-            return "the commit changes no file test_*.py or *_test.py"
+            raise InvalidTaskError("the commit changes no file test_*.py or *_test.py")
         if len(changes) > _MAX_CHANGED_FILES:
-            return f"the commit changes {len(changes)} files, more than {_MAX_CHANGED_FILES}"
+            raise InvalidTaskError(
+                f"the commit changes {len(changes)} files, more than {_MAX_CHANGED_FILES}"
+            )
         gold, test_patch = self._diff(parent, sha, other_paths), self._diff(parent, sha, tests)
         if any(change.is_binary for patch in (gold, test_patch) for change in Patch(patch).files):
-            return "the commit changes a binary file"
+            raise InvalidTaskError("the commit changes a binary file")
         return FixCommit(sha, parent, date, gold, test_patch, files)
 
     def _diff(self, parent: str, sha: str, paths: list[str]) -> str:
@@ -99,7 +99,10 @@ class Commits:
         return f"{text}\n" if text else ""
 
     def _run(self, *arguments: str) -> str:
-        return run_git(*arguments, cwd=self._clone)
+        try:
+            return run_git(*arguments, cwd=self._clone)
+        except HostGitError as error:
+            raise InvalidTaskError(str(error)) from error
 
 
 def _is_collected(path: str) -> bool:

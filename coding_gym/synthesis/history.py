@@ -8,13 +8,7 @@ from typing import Any
 
 from coding_gym.addresses import find_repository
 from coding_gym.arguments import at_least_one
-from coding_gym.errors import (
-    InfrastructureError,
-    InvalidArgumentError,
-    InvalidTaskError,
-    PatchError,
-    SandboxUnavailableError,
-)
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.synthesis.commits import Commits, FixCommit
@@ -64,7 +58,8 @@ def tasks_from_history(
         raise InvalidArgumentError(
             f"repo must be a git repository to make tasks from its history, got {str(repository)!r}"
         )
-    store = store or TemplateStore(SandboxOptions.parse(sandbox).name)
+    options = SandboxOptions.parse(sandbox)
+    store = store or TemplateStore(options.name)
     project = Task(
         task_id=path.name,
         tree=GitTree(str(path)),
@@ -73,27 +68,24 @@ def tasks_from_history(
         install_commands=install_commands,
         interpreter=interpreter,
     )
-    progress = Progress()
     with tempfile.TemporaryDirectory() as scratch:
         commits = Commits(path, Path(scratch))
-        progress.num_candidates = commits.count()
+        names = [*commits.names()]
+        progress = Progress(len(names), on_change=on_progress)
         on_progress(progress)
-        for commit, fix in commits.fixes():
-            result = fix if isinstance(fix, str) else _task_of_commit(project, fix, store, sandbox)
-            if isinstance(result, str):
-                progress.dropped.append((commit, result))
-            else:
-                progress.tasks.append(result)
-            on_progress(progress)
+        for sha, name in names:
+            with progress.dropping(name):
+                task = _task_of_commit(project, commits.fix(sha), store, options)
+                confirm(task, store, options)
+                progress.add(task)
             if len(progress.tasks) >= n:
                 break
     return tuple(progress.tasks)
 
 
 def _task_of_commit(
-    project: Task, fix: FixCommit, store: TemplateStore, sandbox: str | Mapping[str, Any]
-) -> Task | str:
-    """Returns the task of a commit, or the reason why the commit makes no task."""
+    project: Task, fix: FixCommit, store: TemplateStore, options: SandboxOptions
+) -> Task:
     task = replace(
         project,
         task_id=f"{project.repo}__{fix.sha[:12]}",
@@ -102,24 +94,16 @@ def _task_of_commit(
         gold_patch=fix.gold_patch,
         test_patch=fix.test_patch,
     )
-    try:
-        task = _with_tests(task, *_runs(task, fix.test_files, store, SandboxOptions.parse(sandbox)))
-    except SandboxUnavailableError:
-        raise  # every other commit would raise the same error
-    except (InfrastructureError, InvalidTaskError, PatchError) as error:
-        return str(error)
-    return confirm(task, store, sandbox, set()) or task
+    suite = Suite(task, store.get(task).with_options(options), options.name)
+    before, after = _runs(suite, fix)
+    return _with_tests(task, before, after)
 
 
-def _runs(
-    task: Task, paths: tuple[str, ...], store: TemplateStore, options: SandboxOptions
-) -> Iterator[SuiteRun]:
+def _runs(suite: Suite, fix: FixCommit) -> Iterator[SuiteRun]:
     """Yields the run of the changed tests without the repair, and the run with it."""
-    spec = options.applied(store.get(task).spec)
-    suite = Suite(spec, options.name, has_own_pytest=task.has_own_pytest)
-    tests, gold = Patch(task.test_patch), Patch(task.gold_patch)
+    tests, gold = Patch(fix.test_patch), Patch(fix.gold_patch)
     for patches in ((tests,), (tests, gold)):
-        run = suite.stable_run(Attempt(paths=paths, patches=patches, cpu_s=_CPU_S))
+        run = suite.stable_run(Attempt(paths=fix.test_files, patches=patches, cpu_s=_CPU_S))
         if run is None:
             raise InvalidTaskError("the tests hang, end their process, or are unstable")
         yield run

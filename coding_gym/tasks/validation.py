@@ -126,8 +126,7 @@ def validate_task(
         return ValidationReport(task_id=task.task_id, ok=False, skipped=skipped)
     options = SandboxOptions.parse(checks.sandbox)
     try:
-        template = store.get(task)
-        template = replace(template, spec=options.applied(template.spec))
+        template = store.get(task).with_options(options)
         return _measured(task, template, options.name, checks)
     except SandboxUnavailableError:
         raise  # every other task would raise the same error

@@ -8,7 +8,7 @@ from coding_gym.grade import GradeReason, TestStatus
 from coding_gym.grading import grade
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.selection import path_matcher
-from coding_gym.grading.tree import roomier
+from coding_gym.grading.tree import spec_for_tests
 from coding_gym.patch import Patch
 from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox import open_sandbox
@@ -58,7 +58,7 @@ def _run_on_base(task: Task, template: Template, backend: str) -> Mapping[str, T
     more than 100 such files, only the files of the expected tests are run.
     """
     runner = get_runner(RUNNER)
-    with open_sandbox(roomier(template.spec), backend=backend) as sandbox:
+    with open_sandbox(spec_for_tests(task, template), backend=backend) as sandbox:
         is_test = path_matcher(_PATTERNS)
         lines = sandbox.run(_LIST, timeout_s=task.grading_timeout_s).output.splitlines()
         paths = sorted(path for path in map(posixpath.normpath, lines) if is_test(path))
