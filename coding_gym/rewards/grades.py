@@ -2,11 +2,8 @@
 
 from collections.abc import Sequence
 
-from coding_gym.grade import Grade, GradeReason, TestStatus
+from coding_gym.grade import Grade, TestStatus
 from coding_gym.trajectory import Turn
-
-# Grades with other reasons have no results, or results that are not reliable.
-_MEASURED = (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
 
 
 def net_fraction_fixed(grade: Grade) -> float:
@@ -22,6 +19,7 @@ def net_fraction_fixed(grade: Grade) -> float:
     Source: this project.
 
     >>> from dataclasses import replace
+    >>> from coding_gym.grade import GradeReason
     >>> partial = Grade(
     ...     resolved=False,
     ...     reason=GradeReason.TESTS_FAILED,
@@ -31,7 +29,7 @@ def net_fraction_fixed(grade: Grade) -> float:
     >>> net_fraction_fixed(partial), net_fraction_fixed(worse)
     (0.5, 0.0)
     """
-    if grade.reason not in _MEASURED:
+    if not grade.reason.has_results:
         return 0.0
     if not grade.fail_to_pass:
         return float(grade.resolved and grade.is_verified is not False)
@@ -50,6 +48,7 @@ def fraction_passed(grade: Grade) -> float:
 
     Source: this project.
 
+    >>> from coding_gym.grade import GradeReason
     >>> passed, failed = TestStatus.PASSED, TestStatus.FAILED
     >>> partial = Grade(
     ...     resolved=False,
@@ -61,7 +60,7 @@ def fraction_passed(grade: Grade) -> float:
     >>> fraction_passed(partial), net_fraction_fixed(partial)
     (0.75, 0.5)
     """
-    return grade.pass_fraction if grade.reason in _MEASURED else 0.0
+    return grade.pass_fraction if grade.reason.has_results else 0.0
 
 
 def areno(grade: Grade, turns: Sequence[Turn]) -> float:

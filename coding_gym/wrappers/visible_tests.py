@@ -43,8 +43,7 @@ def potential(task: Task, template: Template, patch: Patch, backend: str) -> flo
     verdict = grade(visible_task, template, patch, backend=backend)
     if verdict.reason is GradeReason.EMPTY_PATCH:  # the patch changes only tests
         return 0.0
-    is_measured = verdict.reason in (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
-    statuses = verdict.pass_to_pass if is_measured else {}
+    statuses = verdict.pass_to_pass if verdict.reason.has_results else {}
     return (_num_passed(statuses) - _num_passed(base_statuses)) / len(base_statuses)
 
 
