@@ -86,37 +86,24 @@ def test_texts_above_the_line_limit_score_1_or_0() -> None:
     assert patch_similarity(text, text + "+y\n") == 0
 
 
-@pytest.mark.parametrize("seed", range(6))
-def test_patches_are_compared_as_difflib_does(seed: int) -> None:
-    rng, path = random.Random(seed), "src/app.py"
-    lines = [f"{rng.choice(['return', 'value', 'if', 'für'])} = {n % 9}\n" for n in range(60)]
-    edited = [rng.choice([line, line, line.upper(), rng.choice(lines)]) for line in lines]
-    versions = (lines, edited, rng.sample(edited, 60))
-    base, repaired, wrong = ({path: "".join(version)} for version in versions)
-    gold, patch = Patch.between(base, repaired).text, Patch.between(base, wrong).text
-    ratio = SequenceMatcher(None, gold.strip(), patch.strip()).ratio()
-    assert patch_similarity(gold, patch) == patch_similarity_max_files(gold, patch) == ratio
-
-
 def letters(rng: random.Random, num_kinds: int, size: int) -> str:
     return "".join(chr(0x4E00 + rng.randrange(num_kinds)) for _ in range(size))
 
 
-@pytest.mark.parametrize("autojunk", [True, False])
-def test_matching_blocks_equal_difflibs(autojunk: bool) -> None:
+def test_patches_are_compared_as_difflib_does() -> None:
     for seed in range(60):
         rng = random.Random(seed)
         kinds = rng.choice([1, 2, 5, 40, 150])
         a, b = (letters(rng, kinds, rng.choice([0, 1, 30, 199, 200, 201, 600])) for _ in "ab")
         b = rng.choice([b, a[: len(a) // 2] + b, a, a[::-1]])
-        matcher = SequenceMatcher(None, a, b, autojunk)
-        blocks = matching_blocks(a, b, WorkBudget(10**9), autojunk=autojunk)
-        assert blocks is not None, seed
-        matched, expected = (
-            sorted(i + n for i, _, size in matches for n in range(size))
-            for matches in (blocks, matcher.get_matching_blocks())
-        )
-        assert matched == expected, seed
+        gold, patch = part("x", a).strip(), part("x", b).strip()
+        ratio = SequenceMatcher(None, gold, patch).ratio()
+        scores = patch_similarity(gold, patch), patch_similarity_max_files(gold, patch)
+        assert scores == (ratio, ratio), seed
+        lines = list(a), list(b)
+        blocks = matching_blocks(*lines, WorkBudget(10**9), autojunk=False)
+        expected = SequenceMatcher(None, *lines, autojunk=False).get_matching_blocks()
+        assert blocks == expected, seed
 
 
 def rare_letters(rng: random.Random) -> tuple[str, str]:
