@@ -122,8 +122,9 @@ def _with_tests(task: Task, before: SuiteRun, after: SuiteRun) -> Task:
     existing_paths = [change.old_path or "" for change in Patch(task.gold_patch).files]
     symptoms = find_symptoms(failures, filter(is_program, existing_paths))
     if not symptoms:
-        error = "".join(f": {f.kind}: {f.message}" for f in [*failures.values()][:1])
-        raise InvalidTaskError(f"the tests name no function that exists before the commit{error}")
+        problem = "the tests name no function that exists before the commit"
+        summaries = [failure.summary for failure in failures.values()]
+        raise InvalidTaskError(f"{problem}: {summaries[0]}" if summaries else problem)
     return replace(
         task,
         problem_statement=write_statement(symptoms, fail_to_pass),

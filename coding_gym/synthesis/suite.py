@@ -72,6 +72,12 @@ class ObservedFailure(_Strict):
     frames: list[tuple[str, int, str]]
     uses: list[tuple[str, str]]
 
+    @property
+    def summary(self) -> str:
+        """Kind and message, as at the end of a traceback."""
+        message = self.message.rstrip()
+        return f"{self.kind}: {message}" if message else self.kind
+
 
 class Observation(_Strict):
     """The output of ``inside/observer.py``; it is validated, as the project can forge it."""

@@ -137,7 +137,7 @@ def _workdir(path: Path, manifest: Mapping[str, Any]) -> str:
     workdir = str(manifest.get("environment.workdir", ""))
     dockerfile = path.parent / "environment" / "Dockerfile"
     if not workdir and dockerfile.is_file():
-        workdir = next(iter(_WORKDIR.findall(read_text(dockerfile))[::-1]), "")
+        workdir = ["", *_WORKDIR.findall(read_text(dockerfile))][-1]
     if PurePosixPath(workdir).parent == PurePosixPath(workdir) or not workdir.startswith("/"):
         raise InvalidTaskError(
             f"{path}: field 'environment.workdir' must name the project's folder in the image, an "
