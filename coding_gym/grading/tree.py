@@ -49,7 +49,7 @@ class TestTree:
     def __init__(self, task: Task, template: Template, backend: str, timeout_s: float) -> None:
         self._task, self._template, self._backend = task, template, backend
         self._timeout_s = timeout_s
-        self.spec = spec_for_tests(task, template)
+        self.spec = spec_for_tests(task, template, preloads_pytest=task.runner == "pytest")
         self.runner = get_runner(task.runner)
         self.paths = self.runner.files(task)
         self.is_negatable = self.runner.negates(task)
@@ -195,11 +195,13 @@ def load_factor() -> float:
     return min(max(load, 1.0), _MAX_LOAD)
 
 
-def spec_for_tests(task: Task, template: Template) -> SandboxSpec:
-    """Returns the spec of sandboxes for test runs.
+def spec_for_tests(task: Task, template: Template, *, preloads_pytest: bool = True) -> SandboxSpec:
+    """Returns the spec of sandboxes for test runs: enough resources, and no persistent shell.
 
-    Its limits suffice for test runs, it has no persistent shell, and it preloads pytest if pytest
-    runs the tests.
+    Args:
+        task: The task.
+        template: The template of the task.
+        preloads_pytest: Whether pytest is imported in advance, unless the task has its own.
     """
     spec = template.spec
     limits = replace(
@@ -209,9 +211,8 @@ def spec_for_tests(task: Task, template: Template) -> SandboxSpec:
         memory_bytes=max(spec.limits.memory_bytes, _MIN_MEMORY_BYTES),
         num_open_files=max(spec.limits.num_open_files, _MIN_OPEN_FILES),
     )
-    preload = preloads(spec.env, has_own_pytest=task.has_own_pytest)
-    is_pytest = task.runner == "pytest"
-    return replace(spec, limits=limits, shell="fresh", preload=preload if is_pytest else ())
+    preload = preloads(spec.env, has_own_pytest=task.has_own_pytest) if preloads_pytest else ()
+    return replace(spec, limits=limits, shell="fresh", preload=preload)
 
 
 def read_files(sandbox: Sandbox, paths: Iterable[str]) -> dict[str, bytes]:
