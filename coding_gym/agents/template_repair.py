@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from coding_gym.agents.tool_use import applying, shell, submission
 from coding_gym.episode import Episode
 from coding_gym.errors import InfrastructureError
-from coding_gym.repair.localisation import arguments_from, localise
+from coding_gym.repair.localisation import localise
 from coding_gym.repair.search import find_repair
 from coding_gym.synthesis.suite import Suite
 
@@ -42,7 +42,7 @@ def _find_patch(episode: Episode) -> str:
         return ""
     suite = Suite(task, episode.template, episode.config.sandbox.name)
     try:
-        localisation = localise(suite, arguments_from(task.visible_test_command))
+        localisation = localise(suite)
         if localisation is None or not localisation.baseline.failing:
             return ""
         repair = find_repair(suite, localisation)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from coding_gym.errors import InfrastructureError
 from coding_gym.process_cache import ProcessCache
 from coding_gym.repair.candidates import Candidate
-from coding_gym.repair.localisation import Baseline, Localisation, arguments_from, localise
+from coding_gym.repair.localisation import Baseline, Localisation, localise
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, static_features
 from coding_gym.repair.search import Trial, try_candidate
 from coding_gym.synthesis.suite import Suite
@@ -80,13 +80,13 @@ class CandidateProgram:
         num_slots: int,
         on_failure: Callable[[InfrastructureError], None],
     ) -> None:
-        self._arguments = arguments_from(task.visible_test_command)
         self._num_slots, self._on_failure = num_slots, on_failure
         self._suite: Suite | None = None
         self._key: tuple[Hashable, ...] = ()
         if template is not None:
             self._suite = Suite(task, template, backend)
-            self._key = backend, template.spec.image, template.key, self._arguments, num_slots
+            image, command = template.spec.image, task.visible_test_command
+            self._key = backend, image, template.key, command, num_slots
 
     def shortlist(self) -> Shortlist:
         """Returns the shortlist; it is empty after an infrastructure failure."""
@@ -105,14 +105,14 @@ class CandidateProgram:
         )
 
     def _find(self, suite: Suite) -> Shortlist:
-        localisation = localise(suite, self._arguments)
+        localisation, command = localise(suite), suite.task.visible_test_command
         if localisation is None:
-            _log.warning("the visible tests could not be run with pytest %s", self._arguments)
+            _log.warning("the visible tests could not be run with pytest: %s", command)
         shortlist = Shortlist.of(localisation, self._num_slots)
         if localisation is not None and not shortlist.candidates:
             has_failed = bool(localisation.baseline.failing)
             reason = "no template fits" if has_failed else "no visible test fails"
-            _log.warning("no candidates for a repair: %s (pytest %s)", reason, self._arguments)
+            _log.warning("no candidates for a repair: %s (%s)", reason, command)
         return shortlist
 
     def _get_cached(

@@ -142,13 +142,13 @@ class Suite:
         backend: Name of the sandbox backend.
 
     Attributes:
+        task: The task.
         spent_s: Processor seconds of all runs so far, as the supervisor reports them.
     """
 
     def __init__(self, task: Task, template: Template, backend: str) -> None:
-        self.spent_s = 0.0
+        self.task, self.spent_s = task, 0.0
         self._spec, self._backend = spec_for_tests(task, template), backend
-        self._has_own_pytest = task.has_own_pytest
 
     def open(self) -> AbstractContextManager[Sandbox]:
         """Opens a sandbox with the project.
@@ -180,7 +180,7 @@ class Suite:
                     sandbox,
                     attempt.paths or test_files(attempt.tests or ()),
                     attempt.tests,
-                    has_own_pytest=self._has_own_pytest,
+                    has_own_pytest=self.task.has_own_pytest,
                     timeout_s=(_MIN_WALL_S + _WALL_PER_CPU * attempt.cpu_s) * load_factor(),
                     observer=_observer(),
                     observed={

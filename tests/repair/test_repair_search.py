@@ -4,6 +4,7 @@ import ast
 import math
 import time
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -42,6 +43,7 @@ class ForgedSuite:
         outcomes: dict[str, TestStatus] = OUTCOMES,
         **observed: Any,
     ) -> None:
+        self.task = SimpleNamespace(visible_test_command="")
         self.spent_s = 0.0
         self._texts = {"m.py": TEXT} if texts is None else texts
         changes = {"tests": [(test, "test_m.py", 1) for test in outcomes], **observed}
