@@ -155,21 +155,23 @@ def function_match(gold: str, patch: str) -> float:
     """
     if len(patch) > MAX_EDIT_CHARS:
         return 0.0
-    gold_files = {change.path: change for change in Patch(gold).files}
-    files = {change.path: change for change in readable(patch).files}
-    gold_functions: set[tuple[str, str]] = set()
-    functions: set[tuple[str, str]] = set()
-    for path in gold_files.keys() | files.keys():
-        contexts = [
-            set(_HUNK.findall(change.text) or [""]) if change else set()
-            for change in (gold_files.get(path), files.get(path))
-        ]
-        if "" in contexts[0] | contexts[1]:
-            contexts = [{""} if context else set() for context in contexts]
-        gold_functions |= {(path, name) for name in contexts[0]}
-        functions |= {(path, name) for name in contexts[1]}
+    headings = [_hunk_headings(Patch(gold)), _hunk_headings(readable(patch))]
+    whole_files = {path for path, heading in headings[0] | headings[1] if not heading}
+    gold_functions, functions = (
+        {(path, "" if path in whole_files else heading) for path, heading in pairs}
+        for pairs in headings
+    )
     total = max(len(gold_functions), len(functions))
     return len(gold_functions & functions) / total if total else 0.0
+
+
+def _hunk_headings(patch: Patch) -> set[tuple[str, str]]:
+    """Returns path and heading of each hunk; the heading is "" without text, or without hunks."""
+    return {
+        (change.path, heading)
+        for change in patch.files
+        for heading in _HUNK.findall(change.text) or [""]
+    }
 
 
 def _changes(patch: Patch) -> dict[str, list[Run] | str]:
