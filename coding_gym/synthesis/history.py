@@ -16,8 +16,8 @@ from coding_gym.synthesis.confirming import confirm
 from coding_gym.synthesis.progress import Progress
 from coding_gym.synthesis.project import is_program
 from coding_gym.synthesis.statement import find_symptoms, write_statement
-from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun, test_files
-from coding_gym.task import GitTree, Task
+from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun
+from coding_gym.task import GitTree, Task, files_of_tests
 from coding_gym.workspace import TemplateStore
 
 _CPU_S = 120.0
@@ -117,7 +117,7 @@ def _with_tests(task: Task, before: SuiteRun, after: SuiteRun) -> Task:
     if not fail_to_pass:
         error = after.collect_error or before.collect_error
         raise InvalidTaskError(error or "no test fails without the commit and passes with it")
-    names = {*fail_to_pass, *test_files(fail_to_pass)}
+    names = {*fail_to_pass, *files_of_tests(fail_to_pass)}
     failures = {name: failure for name, failure in failures_before.items() if name in names}
     existing_paths = [change.old_path or "" for change in Patch(task.gold_patch).files]
     symptoms = find_symptoms(failures, filter(is_program, existing_paths))

@@ -1,7 +1,7 @@
 """Runs the tests of a project in clean sandboxes, with or without bugs."""
 
 import json
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -17,7 +17,7 @@ from coding_gym.grading.tree import load_factor, spec_for_tests
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.protocol import Sandbox
-from coding_gym.task import Task
+from coding_gym.task import Task, files_of_tests
 from coding_gym.workspace import Template, apply_patch
 
 # The main limit of a run is processor time, which does not depend on load. The wall-clock limit is
@@ -178,7 +178,7 @@ class Suite:
                     sandbox.write_file(path, data)
                 report = run_tests(
                     sandbox,
-                    attempt.paths or test_files(attempt.tests or ()),
+                    attempt.paths or files_of_tests(attempt.tests or ()),
                     attempt.tests,
                     has_own_pytest=self.task.has_own_pytest,
                     timeout_s=(_MIN_WALL_S + _WALL_PER_CPU * attempt.cpu_s) * load_factor(),
@@ -222,11 +222,6 @@ class Suite:
             if repeated_run is None or set(repeated_run.failed) != random_tests:
                 return None
         return run
-
-
-def test_files(tests: Iterable[str]) -> tuple[str, ...]:
-    """Returns the files of tests, each once, in the order of the tests."""
-    return tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
 
 
 @cache

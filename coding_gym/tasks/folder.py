@@ -18,7 +18,7 @@ from typing import Any
 from coding_gym.arguments import hint
 from coding_gym.errors import InvalidTaskError, PatchError
 from coding_gym.patch import Patch
-from coding_gym.task import Task
+from coding_gym.task import Task, files_of_tests
 from coding_gym.tasks.rows import read_text
 
 MANIFEST = "task.toml"
@@ -161,7 +161,7 @@ def _check_hidden(
     task: Task, hidden: dict[str, str], base_versions: dict[str, str], folder: Path, tree: Path
 ) -> None:
     """Raises InvalidTaskError if the tree contains a hidden file of a fail-to-pass test."""
-    for file in sorted({name.partition("::")[0] for name in task.fail_to_pass} & set(hidden)):
+    for file in sorted(hidden.keys() & files_of_tests(task.fail_to_pass)):
         if base_versions.get(file) == hidden[file]:
             raise InvalidTaskError(
                 f"{folder / _HIDDEN / file} is also in the tree, where policies can read it; "
