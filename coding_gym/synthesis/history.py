@@ -11,7 +11,7 @@ from coding_gym.arguments import at_least_one
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
-from coding_gym.synthesis.commits import Commits, FixCommit
+from coding_gym.synthesis.commits import Commits, collected_files
 from coding_gym.synthesis.confirming import confirm
 from coding_gym.synthesis.progress import Progress
 from coding_gym.synthesis.project import is_program
@@ -69,13 +69,15 @@ def tasks_from_history(
         interpreter=interpreter,
     )
     with tempfile.TemporaryDirectory() as scratch:
-        commits = Commits(path, Path(scratch))
+        commits = Commits(path, Path(scratch), project)
         names = [*commits.names()]
         progress = Progress(len(names), on_change=on_progress)
         on_progress(progress)
         for sha, name in names:
             with progress.dropping(name):
-                task = _task_of_commit(project, commits.fix(sha), store, options)
+                task = commits.task(sha)
+                suite = Suite(task, store.get(task).with_options(options), options.name)
+                task = _with_tests(task, *_runs(suite))
                 confirm(task, store, options)
                 progress.add(task)
             if len(progress.tasks) >= n:
@@ -83,27 +85,12 @@ def tasks_from_history(
     return tuple(progress.tasks)
 
 
-def _task_of_commit(
-    project: Task, fix: FixCommit, store: TemplateStore, options: SandboxOptions
-) -> Task:
-    task = replace(
-        project,
-        task_id=f"{project.repo}__{fix.sha[:12]}",
-        base_commit=fix.parent,
-        created_at=fix.date,
-        gold_patch=fix.gold_patch,
-        test_patch=fix.test_patch,
-    )
-    suite = Suite(task, store.get(task).with_options(options), options.name)
-    before, after = _runs(suite, fix)
-    return _with_tests(task, before, after)
-
-
-def _runs(suite: Suite, fix: FixCommit) -> Iterator[SuiteRun]:
+def _runs(suite: Suite) -> Iterator[SuiteRun]:
     """Yields the run of the changed tests without the repair, and the run with it."""
-    tests, gold = Patch(fix.test_patch), Patch(fix.gold_patch)
+    tests, gold = Patch(suite.task.test_patch), Patch(suite.task.gold_patch)
+    paths = collected_files(suite.task.test_patch)
     for patches in ((tests,), (tests, gold)):
-        run = suite.stable_run(Attempt(paths=fix.test_files, patches=patches, cpu_s=_CPU_S))
+        run = suite.stable_run(Attempt(paths=paths, patches=patches, cpu_s=_CPU_S))
         if run is None:
             raise InvalidTaskError("the tests hang, end their process, or are unstable")
         yield run
