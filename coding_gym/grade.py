@@ -33,6 +33,11 @@ class GradeReason(StrEnum):
     HACKED = "hacked"  # a test that no honest program can pass was reported as passed
     NOT_GRADED = "not_graded"  # grading="none": no test has run
 
+    @property
+    def has_results(self) -> bool:
+        """Whether the expected tests ran to their end, so that their statuses are reliable."""
+        return self in (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
+
 
 class Level(StrEnum):
     """The kinds of negation, the strongest first; a correct program fails a negated test."""

@@ -1,6 +1,6 @@
 """One software bug to repair, in SWE-bench's schema with some additional fields."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import PurePosixPath
 from typing import Any
@@ -193,6 +193,11 @@ class Task:
 def default_url(repo: str) -> str:
     """Returns the GitHub URL of ``owner/name``."""
     return f"https://github.com/{repo}"
+
+
+def files_of_tests(test_ids: Iterable[str]) -> tuple[str, ...]:
+    """Returns the files that ids of pytest name, each once, in the order of the tests."""
+    return tuple(dict.fromkeys(test_id.partition("::")[0] for test_id in test_ids))
 
 
 def _tree_to_row(tree: Tree) -> dict[str, Any]:

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from coding_gym.agents.scripted import applying, shell, submission
 from coding_gym.episode import Episode
 from coding_gym.errors import InfrastructureError
-from coding_gym.repair.localisation import arguments_from, localise
+from coding_gym.repair.localisation import localise
 from coding_gym.repair.search import find_repair
 from coding_gym.synthesis.suite import Suite
 
@@ -17,7 +17,7 @@ def template_repair(episode: Episode, _seed: int = 0) -> Iterator[str]:
 
     The agent runs the visible tests in further sandboxes with the task's files, ranks the lines by
     Ochiai, and tries the edits of the repair templates. A tool call applies the simplest edit with
-    which all visible tests pass (`coding_gym.repair.search.simplest`); the agent runs the
+    which all visible tests pass (`coding_gym.repair.search.preference`); the agent runs the
     tests again, and submits. If there is no such edit, or no visible test fails, it submits the
     unchanged tree.
 
@@ -40,10 +40,9 @@ def _find_patch(episode: Episode) -> str:
     task = episode.task
     if task.language != "python" or episode.template is None:
         return ""
-    backend = episode.config.sandbox.name
-    suite = Suite(episode.template.spec, backend, has_own_pytest=task.has_own_pytest)
+    suite = Suite(task, episode.template, episode.config.sandbox.name)
     try:
-        localisation = localise(suite, arguments_from(task.visible_test_command))
+        localisation = localise(suite)
         if localisation is None or not localisation.baseline.failing:
             return ""
         repair = find_repair(suite, localisation)

@@ -3,7 +3,7 @@
 import hashlib
 import json
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cache
 from inspect import signature
 from pathlib import PurePath
@@ -183,8 +183,7 @@ class EpisodeConfig:
 
     def template(self, task: Task) -> Template:
         """Returns a task's template with the options of ``sandbox``; the first call builds it."""
-        template = _template_store(self.sandbox.name).get(task)
-        return replace(template, spec=self.sandbox.applied(template.spec))
+        return _template_store(self.sandbox.name).get(task).with_options(self.sandbox)
 
     @property
     def is_graded(self) -> bool:

@@ -49,10 +49,7 @@ class TestTree:
     def __init__(self, task: Task, template: Template, backend: str, timeout_s: float) -> None:
         self._task, self._template, self._backend = task, template, backend
         self._timeout_s = timeout_s
-        self.spec = roomier(template.spec)
-        if task.runner == "pytest":
-            preload = preloads(self.spec.env, has_own_pytest=task.has_own_pytest)
-            self.spec = replace(self.spec, preload=preload)
+        self.spec = spec_for_tests(task, template, preloads_pytest=task.runner == "pytest")
         self.runner = get_runner(task.runner)
         self.paths = self.runner.files(task)
         self.is_negatable = self.runner.negates(task)
@@ -171,12 +168,11 @@ class TestTree:
         files = {path: data for path, data in existing.items() if b"\0" not in data}
         changed = rewrite(files) if rewrite else {}
         _write_files(sandbox, changed)
-        load = os.getloadavg()[0] / (os.cpu_count() or 1)  # of the whole machine
         run = self.runner.run(
             sandbox,
             self._task,
             self.paths,
-            timeout_s=min(self._timeout_s * min(max(load, 1.0), _MAX_LOAD), timeout_s),
+            timeout_s=min(self._timeout_s * load_factor(), timeout_s),
             only=only,
             num_checks=num_checks,
         )
@@ -193,8 +189,21 @@ def _starts(attempt: Callable[[Patch], Run], patch: Patch) -> bool:
         return False
 
 
-def roomier(spec: SandboxSpec) -> SandboxSpec:
-    """Returns a spec with limits that suffice for test runs, and without persistent shell."""
+def load_factor() -> float:
+    """Returns the factor by which the load of the whole machine raises a time limit, 1 to 8."""
+    load = os.getloadavg()[0] / (os.cpu_count() or 1)
+    return min(max(load, 1.0), _MAX_LOAD)
+
+
+def spec_for_tests(task: Task, template: Template, *, preloads_pytest: bool = True) -> SandboxSpec:
+    """Returns the spec of sandboxes for test runs: enough resources, and no persistent shell.
+
+    Args:
+        task: The task.
+        template: The template of the task.
+        preloads_pytest: Whether pytest is imported in advance, unless the task has its own.
+    """
+    spec = template.spec
     limits = replace(
         spec.limits,
         disk_bytes=max(spec.limits.disk_bytes, _MIN_DISK_BYTES),
@@ -202,7 +211,8 @@ def roomier(spec: SandboxSpec) -> SandboxSpec:
         memory_bytes=max(spec.limits.memory_bytes, _MIN_MEMORY_BYTES),
         num_open_files=max(spec.limits.num_open_files, _MIN_OPEN_FILES),
     )
-    return replace(spec, limits=limits, shell="fresh")
+    preload = preloads(spec.env, has_own_pytest=task.has_own_pytest) if preloads_pytest else ()
+    return replace(spec, limits=limits, shell="fresh", preload=preload)
 
 
 def read_files(sandbox: Sandbox, paths: Iterable[str]) -> dict[str, bytes]:

@@ -66,7 +66,7 @@ class Localisation:
         return heapq.merge(*by_file, key=lambda candidate: -candidate.score)
 
 
-def arguments_from(visible_test_command: str) -> str:
+def arguments_from(visible_test_command: str) -> tuple[str, ...]:
     """Returns pytest's arguments in a test command; ``-q`` for commands of other programs.
 
     Args:
@@ -75,21 +75,20 @@ def arguments_from(visible_test_command: str) -> str:
     try:
         words = shlex.split(visible_test_command)
     except ValueError:
-        return "-q"
+        words = []
     for start in (["python", "-m", "pytest"], ["python3", "-m", "pytest"], ["pytest"]):
         if words[: len(start)] == start:
-            return shlex.join(words[len(start) :])
-    return "-q"
+            return tuple(words[len(start) :])
+    return ("-q",)
 
 
-def localise(suite: Suite, arguments: str = "-q") -> Localisation | None:
+def localise(suite: Suite) -> Localisation | None:
     """Runs the visible tests and ranks the program's statements.
 
     The traced program can forge the result; this affects only the program's repair candidates.
 
     Args:
         suite: The visible tests of the program.
-        arguments: Pytest's arguments for the visible tests.
 
     Returns:
         The localisation, without sources if no test fails; None if the tests could not be run.
@@ -97,14 +96,14 @@ def localise(suite: Suite, arguments: str = "-q") -> Localisation | None:
     Raises:
         GradingError, SandboxError: The infrastructure failed.
     """
-    words = (*shlex.split(arguments), _CONTINUE)
-    attempt = Attempt(paths=words, cpu_s=_CPU_S, limit_s=_TRACED_TEST_CPU_S)
+    arguments = (*arguments_from(suite.task.visible_test_command), _CONTINUE)
+    attempt = Attempt(paths=arguments, cpu_s=_CPU_S, limit_s=_TRACED_TEST_CPU_S)
     run = suite.run(attempt)
     if run is None or not run.outcomes:
         return None
     if run.failed:
         run = suite.run(replace(attempt, trace=True))
-    return None if run is None else _localised(suite, run, words)
+    return None if run is None else _localised(suite, run, arguments)
 
 
 def _localised(suite: Suite, traced: SuiteRun, arguments: tuple[str, ...]) -> Localisation:

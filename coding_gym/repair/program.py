@@ -16,6 +16,7 @@ from coding_gym.repair.localisation import Baseline, Localisation, localise
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, static_features
 from coding_gym.repair.search import Trial, try_candidate
 from coding_gym.synthesis.suite import Suite
+from coding_gym.task import Task
 from coding_gym.workspace import Template
 
 _log = logging.getLogger(__name__)
@@ -64,30 +65,28 @@ class CandidateProgram:
     an infrastructure failure, the program has no candidates and every trial fails.
 
     Args:
-        template: The program; None if its sandbox failed already.
+        task: The task of the program.
+        template: The template of the task; None if its sandbox failed already.
         backend: Name of the sandbox backend.
-        arguments: Pytest's arguments for the visible tests.
         num_slots: Maximum number of candidates.
-        has_own_pytest: See `coding_gym.task.Task.has_own_pytest`.
         on_failure: Called with an infrastructure failure.
     """
 
     def __init__(
         self,
+        task: Task,
         template: Template | None,
         backend: str,
-        arguments: str,
         num_slots: int,
-        *,
-        has_own_pytest: bool,
         on_failure: Callable[[InfrastructureError], None],
     ) -> None:
-        self._arguments, self._num_slots, self._on_failure = arguments, num_slots, on_failure
+        self._num_slots, self._on_failure = num_slots, on_failure
         self._suite: Suite | None = None
         self._key: tuple[Hashable, ...] = ()
         if template is not None:
-            self._suite = Suite(template.spec, backend, has_own_pytest=has_own_pytest)
-            self._key = backend, template.spec.image, template.key, arguments, num_slots
+            self._suite = Suite(task, template, backend)
+            image, command = template.spec.image, task.visible_test_command
+            self._key = backend, image, template.key, command, num_slots
 
     def shortlist(self) -> Shortlist:
         """Returns the shortlist; it is empty after an infrastructure failure."""
@@ -106,14 +105,14 @@ class CandidateProgram:
         )
 
     def _find(self, suite: Suite) -> Shortlist:
-        localisation = localise(suite, self._arguments)
+        localisation, command = localise(suite), suite.task.visible_test_command
         if localisation is None:
-            _log.warning("the visible tests could not be run with pytest %s", self._arguments)
+            _log.warning("the visible tests could not be run with pytest: %s", command)
         shortlist = Shortlist.of(localisation, self._num_slots)
         if localisation is not None and not shortlist.candidates:
             has_failed = bool(localisation.baseline.failing)
             reason = "no template fits" if has_failed else "no visible test fails"
-            _log.warning("no candidates for a repair: %s (pytest %s)", reason, self._arguments)
+            _log.warning("no candidates for a repair: %s (%s)", reason, command)
         return shortlist
 
     def _get_cached(

@@ -78,7 +78,7 @@ def find_repair(suite: Suite, localisation: Localisation) -> Candidate | None:
         localisation: The suspicious statements of the program.
 
     Returns:
-        The first of the plausible candidates in the order of `simplest`; None without any.
+        The first of the plausible candidates in the order of `preference`; None without any.
 
     Raises:
         GradingError, SandboxError: The infrastructure failed.
@@ -92,12 +92,12 @@ def find_repair(suite: Suite, localisation: Localisation) -> Candidate | None:
         if try_candidate(suite, localisation.baseline, texts, candidate).is_plausible:
             limit = limit if plausible_candidates else number + 1 + _NUM_EXTRA
             plausible_candidates.append(candidate)
-    return next(iter(simplest(plausible_candidates)), None)
+    return min(plausible_candidates, key=preference, default=None)
 
 
-def simplest(candidates: Sequence[Candidate]) -> list[Candidate]:
-    """Returns candidates sorted by preference.
+def preference(candidate: Candidate) -> tuple[object, ...]:
+    """Returns the sort key of plausible candidates.
 
     Templates that rarely pass tests by accident come first, then higher scores, then shorter edits.
     """
-    return sorted(candidates, key=lambda c: (c.risk, -c.score, c.size, c.path, c.edits))
+    return candidate.risk, -candidate.score, candidate.size, candidate.path, candidate.edits

@@ -9,7 +9,6 @@ from collections.abc import Sequence
 from itertools import pairwise
 
 from coding_gym.rewards.exploration import Command, paths_in, shell_commands
-from coding_gym.rewards.reward import Reward
 from coding_gym.rewards.similarity import compare_files, file_match
 from coding_gym.trajectory import Turn
 
@@ -152,27 +151,3 @@ def _penalty(early: Sequence[Command]) -> float:
     reads = map(_PRECISE.search, _successful_texts(early[:truncated]))
     is_unread = truncated is not None and not any(reads)
     return 0.07 * (len(set(texts)) < len(texts)) + 0.07 * fails_again + 0.10 * is_unread
-
-
-_GOLD, _TESTS = ("gold_patch",), ("test_patch",)
-
-REWARDS = (
-    Reward.of_change("patch_similarity_max_files", patch_similarity_max_files),
-    Reward(
-        name="test_patch_similarity",
-        score=lambda s: patch_similarity_max_files(s.task.test_patch, s.patch),
-        needs=_TESTS,
-    ),
-    Reward(
-        name="curation_score",
-        score=lambda s: (
-            curation_score(s.task.gold_patch, s.task.test_patch, s.patch)
-            if s.patch.strip()
-            else 0.0
-        ),
-        needs=_GOLD + _TESTS,
-    ),
-    Reward(name="terminal_habits", score=lambda s: terminal_habits(s.turns)),
-    Reward(name="exploration_depth", score=lambda s: exploration_depth(s.turns)),
-)
-"""The rewards of this module, by name in `coding_gym.rewards.get_reward`."""

@@ -7,9 +7,13 @@ import re
 from collections.abc import Iterator
 from difflib import Match
 
-from coding_gym.errors import PatchError
 from coding_gym.patch import FileChange, Patch
-from coding_gym.rewards.similarity import MAX_LINE_COMPARISONS, WorkBudget, matching_blocks
+from coding_gym.rewards.similarity import (
+    MAX_LINE_COMPARISONS,
+    WorkBudget,
+    matching_blocks,
+    readable,
+)
 
 MAX_EDIT_CHARS = 500_000
 """Maximum characters of a patch to compare line by line."""
@@ -62,7 +66,7 @@ def exact_match(gold: str, patch: str) -> float:
     (1.0, 0.0)
     """
     gold_changes = _changes(Patch(gold))
-    return float(bool(gold_changes) and _changes(_if_readable(patch)) == gold_changes)
+    return float(bool(gold_changes) and _changes(readable(patch)) == gold_changes)
 
 
 def line_similarity(gold: str, patch: str) -> float:
@@ -91,7 +95,7 @@ def line_similarity(gold: str, patch: str) -> float:
     gold_lines = _line_changes(Patch(gold))
     if len(patch) > MAX_EDIT_CHARS:
         return 0.0
-    patch_lines = _line_changes(_if_readable(patch))
+    patch_lines = _line_changes(readable(patch))
     if gold_lines == patch_lines:
         return float(bool(gold_lines))
     total = sum(len(lines) for changes in (gold_lines, patch_lines) for lines in changes.values())
@@ -151,32 +155,23 @@ def function_match(gold: str, patch: str) -> float:
     """
     if len(patch) > MAX_EDIT_CHARS:
         return 0.0
-    gold_files = {change.path: change for change in Patch(gold).files}
-    files = {change.path: change for change in _if_readable(patch).files}
-    gold_functions: set[tuple[str, str]] = set()
-    functions: set[tuple[str, str]] = set()
-    for path in gold_files.keys() | files.keys():
-        contexts = [
-            set(_HUNK.findall(change.text) or [""]) if change else set()
-            for change in (gold_files.get(path), files.get(path))
-        ]
-        if "" in contexts[0] | contexts[1]:
-            contexts = [{""} if context else set() for context in contexts]
-        gold_functions |= {(path, name) for name in contexts[0]}
-        functions |= {(path, name) for name in contexts[1]}
+    headings = [_hunk_headings(Patch(gold)), _hunk_headings(readable(patch))]
+    whole_files = {path for path, heading in headings[0] | headings[1] if not heading}
+    gold_functions, functions = (
+        {(path, "" if path in whole_files else heading) for path, heading in pairs}
+        for pairs in headings
+    )
     total = max(len(gold_functions), len(functions))
     return len(gold_functions & functions) / total if total else 0.0
 
 
-def _if_readable(text: str) -> Patch:
-    """Returns a policy's patch, or an empty patch if a header or a hunk cannot be read."""
-    patch = Patch(text)
-    try:
-        for change in patch.files:
-            list(change.hunks())
-    except PatchError:
-        return Patch()
-    return patch
+def _hunk_headings(patch: Patch) -> set[tuple[str, str]]:
+    """Returns path and heading of each hunk; the heading is "" without text, or without hunks."""
+    return {
+        (change.path, heading)
+        for change in patch.files
+        for heading in _HUNK.findall(change.text) or [""]
+    }
 
 
 def _changes(patch: Patch) -> dict[str, list[Run] | str]:

@@ -72,69 +72,56 @@ def paths_in(text: str) -> set[str]:
     }
 
 
-@dataclass(frozen=True, slots=True)
-class Exploration:
-    """The files and commands of an episode.
+def exploration_efficiency(gold: str, turns: Sequence[Turn]) -> float:
+    r"""Returns the share of examined files, or of calls, that hit gold files, from 0 to 1.
 
-    Attributes:
-        files: Files that successful calls name: the argument ``path``, ``file`` or ``file_path`` of
-            a tool, and words of a shell command that look like paths.
-        num_commands: Number of tool calls except ``submit``, including failed calls.
-    """
-
-    files: frozenset[str]
-    num_commands: int
-
-
-def explored(turns: Sequence[Turn]) -> Exploration:
-    """Returns the files that an episode examined, and the number of its calls.
-
-    >>> from coding_gym.calls import ToolCall, ToolResult
-    >>> call, result = ToolCall("shell", {"cmd": "cat ./shapes.py"}), ToolResult("def area")
-    >>> explored([Turn(action="", calls=(call,), results=(result,))])
-    Exploration(files=frozenset({'shapes.py'}), num_commands=1)
-    """
-    files: set[str] = set()
-    num_commands = 0
-    for turn in turns:
-        num_commands += sum(call.name != "submit" for call in turn.calls)
-        for call, result in zip(turn.calls, turn.results, strict=False):
-            if result.ok is not False and not call.error:
-                values = (call.arguments.get(name) for name in _PATH_ARGUMENTS)
-                files.update(posixpath.normpath(v) for v in values if isinstance(v, str) and v)
-    for command in shell_commands(turns):
-        if command.ok:
-            files |= {posixpath.normpath(path) for path in paths_in(command.text)}
-    return Exploration(frozenset(files), num_commands)
-
-
-def exploration_efficiency(gold_files: Collection[str], turns: Sequence[Turn]) -> float:
-    """Returns the share of examined files, or of calls, that hit gold files, from 0 to 1.
-
-    The score is the number of examined gold files, divided by the number of examined files or of
-    calls, whichever is larger (see `explored`). It is 1 if each call examined a different gold
-    file, and 0 if no gold file was examined. An absolute path matches the gold file at its end.
+    Gold files are the files of the base tree that the gold patch changes. The score is the number
+    of examined gold files, divided by the number of examined files or of calls, whichever is
+    larger. It is 1 if each call examined a different gold file, and 0 if no gold file was examined.
+    Examined files are those that successful calls name: the argument ``path``, ``file`` or
+    ``file_path`` of a tool, and words of a shell command that look like paths. An absolute path
+    matches the gold file at its end. Calls of ``submit`` do not count.
 
     Source: this project. CodeRepairRL evaluates exploration by the same two counts: examined files
     and commands.
 
     Args:
-        gold_files: Paths that the gold patch changes.
+        gold: The gold patch.
         turns: The episode's turns.
+
+    Raises:
+        PatchError: The gold patch cannot be read.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> def run(cmd):
     ...     call, result = ToolCall("shell", {"cmd": cmd}), ToolResult("")
     ...     return Turn(action="", calls=(call,), results=(result,))
-    >>> exploration_efficiency({"shapes.py"}, [run("cat shapes.py")])
+    >>> gold = Patch.between({"shapes.py": "1\n"}, {"shapes.py": "2\n"}).text
+    >>> exploration_efficiency(gold, [run("cat shapes.py")])
     1.0
-    >>> exploration_efficiency({"shapes.py"}, [run("ls"), run("cat shapes.py test_shapes.py")])
+    >>> exploration_efficiency(gold, [run("ls"), run("cat shapes.py test_shapes.py")])
     0.5
     """
-    exploration = explored(turns)
-    total = max(len(exploration.files), exploration.num_commands)
-    examined = {_gold_of(path, gold_files) for path in exploration.files} - {None}
+    gold_files = {change.old_path for change in Patch(gold).files if change.old_path}
+    files = _examined_files(turns)
+    num_calls = sum(call.name != "submit" for turn in turns for call in turn.calls)
+    total = max(len(files), num_calls)
+    examined = {_gold_of(path, gold_files) for path in files} - {None}
     return len(examined) / total if total else 0.0
+
+
+def _examined_files(turns: Sequence[Turn]) -> set[str]:
+    """Returns the files that successful calls name."""
+    files: set[str] = set()
+    for turn in turns:
+        for call, result in zip(turn.calls, turn.results, strict=False):
+            if result.ok is not False and not call.error:
+                values = (call.arguments.get(name) for name in _PATH_ARGUMENTS)
+                files.update(value for value in values if isinstance(value, str) and value)
+    for command in shell_commands(turns):
+        if command.ok:
+            files |= paths_in(command.text)
+    return {posixpath.normpath(path) for path in files}
 
 
 def _gold_of(path: str, gold_files: Collection[str]) -> str | None:
@@ -147,12 +134,3 @@ def _gold_of(path: str, gold_files: Collection[str]) -> str | None:
         return path if path in gold_files else None
     matches = (gold for gold in gold_files if path.endswith(f"/{gold}"))
     return max(matches, key=len, default=None)
-
-
-def gold_files(gold: str) -> frozenset[str]:
-    """Returns the paths in the base tree that a gold patch changes, without new files.
-
-    Raises:
-        PatchError: The patch cannot be read.
-    """
-    return frozenset(change.old_path for change in Patch(gold).files if change.old_path)

@@ -1,11 +1,9 @@
-"""Rewards computed from the expected tests of a grade."""
+"""Rewards computed from a grade."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
-from coding_gym.grade import Grade, GradeReason, Level, TestStatus
-
-# Grades with other reasons have no results, or results that are not reliable.
-_MEASURED = (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
+from coding_gym.grade import Grade, Level, TestStatus
+from coding_gym.trajectory import Turn
 
 
 def _num_unverified(grade: Grade) -> int:
@@ -40,6 +38,7 @@ def net_fraction_fixed(grade: Grade) -> float:
     Source: this project.
 
     >>> from dataclasses import replace
+    >>> from coding_gym.grade import GradeReason
     >>> partial = Grade(
     ...     resolved=False,
     ...     reason=GradeReason.TESTS_FAILED,
@@ -49,7 +48,7 @@ def net_fraction_fixed(grade: Grade) -> float:
     >>> net_fraction_fixed(partial), net_fraction_fixed(worse)
     (0.5, 0.0)
     """
-    if grade.reason not in _MEASURED:
+    if not grade.reason.has_results:
         return 0.0
     if not grade.fail_to_pass:
         return float(grade.resolved and grade.is_verified is not False)
@@ -68,6 +67,7 @@ def fraction_passed(grade: Grade) -> float:
 
     Source: this project.
 
+    >>> from coding_gym.grade import GradeReason
     >>> passed, failed = TestStatus.PASSED, TestStatus.FAILED
     >>> partial = Grade(
     ...     resolved=False,
@@ -81,7 +81,50 @@ def fraction_passed(grade: Grade) -> float:
     """
     num_tests = len(grade.fail_to_pass) + len(grade.pass_to_pass)
     is_forgeable = grade.is_verified is False and not _num_fixed(grade)
-    if not num_tests or grade.reason not in _MEASURED or is_forgeable:
+    if not num_tests or not grade.reason.has_results or is_forgeable:
         return 0.0
     num_passed = _num_passed(grade.fail_to_pass) + _num_passed(grade.pass_to_pass)
     return (num_passed - _num_unverified(grade)) / num_tests
+
+
+def areno(grade: Grade, turns: Sequence[Turn]) -> float:
+    """Returns 1.0, 0.5, -0.5 or -1.0 for the grade and the submitted status.
+
+    | | submitted as solved | not submitted as solved |
+    |---|---|---|
+    | the tests pass | 1.0 | 0.5 |
+    | the tests do not pass | -0.5 | -1.0 |
+
+    Source: ``reward_fn`` in ``examples/agentic/coding/reward.py`` of AReno. Changed: in AReno the
+    tests pass if each command exited with 0 once in the policy's shell, even if the policy weakened
+    a test or broke the tree later. Here the tests pass if the grade is resolved. AReno's condition
+    that ``apply_patch`` was called always holds then, because a resolved patch changes code.
+
+    Args:
+        grade: The grade of the patch.
+        turns: The episode's turns; a ``submit`` without a ``status`` counts as solved.
+
+    >>> from coding_gym.calls import ToolCall, ToolResult
+    >>> from coding_gym.grade import GradeReason
+    >>> def submit(**arguments):
+    ...     done = ToolResult("submitted", submitted=True)
+    ...     return Turn(action="", calls=(ToolCall("submit", arguments),), results=(done,))
+    >>> good = Grade(resolved=True, reason=GradeReason.RESOLVED)
+    >>> areno(good, [submit(status="solved")]), areno(good, [submit(status="blocked")])
+    (1.0, 0.5)
+    >>> bad = Grade(resolved=False, reason=GradeReason.TESTS_FAILED)
+    >>> areno(bad, [submit()]), areno(bad, [Turn(action="I give up.")])
+    (-0.5, -1.0)
+    """
+    is_solved = _is_submitted_as_solved(turns)
+    if grade.resolved:
+        return 1.0 if is_solved else 0.5
+    return -0.5 if is_solved else -1.0
+
+
+def _is_submitted_as_solved(turns: Sequence[Turn]) -> bool:
+    last = turns[-1] if turns else Turn(action="")
+    for call, result in zip(last.calls, last.results, strict=False):
+        if result.submitted:
+            return bool(call.arguments.get("status", "solved") == "solved")
+    return False

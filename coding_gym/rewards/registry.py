@@ -4,46 +4,56 @@ import math
 
 from coding_gym.arguments import is_number, unknown_name
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.rewards import areno, coderepairrl
-from coding_gym.rewards.edits import (
-    exact_match,
-    function_match,
-    line_similarity,
+from coding_gym.rewards.coderepairrl import (
+    curation_score,
+    exploration_depth,
+    patch_similarity_max_files,
+    terminal_habits,
 )
-from coding_gym.rewards.exploration import exploration_efficiency, gold_files
-from coding_gym.rewards.grades import fraction_passed, net_fraction_fixed
-from coding_gym.rewards.reward import NEEDS, Reward
-from coding_gym.rewards.similarity import (
-    file_match,
-    patch_similarity,
-    swe_rl_similarity,
-)
+from coding_gym.rewards.edits import exact_match, function_match, line_similarity
+from coding_gym.rewards.exploration import exploration_efficiency
+from coding_gym.rewards.grades import areno, fraction_passed, net_fraction_fixed
+from coding_gym.rewards.reward import NEEDS, Reward, Sample
+from coding_gym.rewards.similarity import file_match, patch_similarity
 from coding_gym.rewards.tool_calls import tool_call_validity
 
-_GOLD = ("gold_patch",)
 
-_CORE = (
+def _curation_score(sample: Sample) -> float:
+    task, patch = sample.task, sample.patch
+    return curation_score(task.gold_patch, task.test_patch, patch) if patch.strip() else 0.0
+
+
+_BUILT_IN = (
     Reward.of_grade("net_fraction_fixed", net_fraction_fixed),
     Reward.of_grade("fraction_passed", fraction_passed),
     Reward.of_change("patch_similarity", patch_similarity),
+    Reward.of_change("patch_similarity_max_files", patch_similarity_max_files),
     Reward.of_change("line_similarity", line_similarity),
-    Reward(
-        name="swe_rl_similarity",
-        score=lambda s: swe_rl_similarity(s.task.gold_patch, s.graded),
-        lowest=-1.0,
-        needs=_GOLD,
-    ),
     Reward.of_change("exact_match", exact_match),
     Reward.of_change("function_match", function_match),
     Reward.of_change("file_match", file_match),
+    Reward(
+        name="test_patch_similarity",
+        score=lambda s: patch_similarity_max_files(s.task.test_patch, s.patch),
+        needs=("test_patch",),
+    ),
+    Reward(name="curation_score", score=_curation_score, needs=("gold_patch", "test_patch")),
     Reward(name="tool_call_validity", score=lambda s: tool_call_validity(s.turns, s.schemas)),
+    Reward(name="terminal_habits", score=lambda s: terminal_habits(s.turns)),
+    Reward(name="exploration_depth", score=lambda s: exploration_depth(s.turns)),
     Reward(
         name="exploration_efficiency",
-        score=lambda s: exploration_efficiency(gold_files(s.task.gold_patch), s.turns),
-        needs=_GOLD,
+        score=lambda s: exploration_efficiency(s.task.gold_patch, s.turns),
+        needs=("gold_patch",),
+    ),
+    Reward(
+        name="areno",
+        score=lambda s: areno(s.grade, s.turns) if s.grade else 0.0,
+        lowest=-1.0,
+        needs=("resolved",),
     ),
 )
-_REWARDS = {reward.name: reward for reward in (*_CORE, *coderepairrl.REWARDS, *areno.REWARDS)}
+_REWARDS = {reward.name: reward for reward in _BUILT_IN}
 
 
 def register_reward(reward: Reward) -> None:

@@ -4,9 +4,8 @@ A wrong patch can have a high score: a change of white space in the right lines 
 Use a small weight in a reward. ``gold`` is the reference patch, ``patch`` the patch to score.
 """
 
-import re
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import Match, SequenceMatcher
 from itertools import accumulate
 
@@ -25,14 +24,7 @@ MAX_COMPARISONS = 30_000_000
 MAX_LINE_COMPARISONS = 8_000_000
 """Work budget for the lines of one pair of patches."""
 
-FORMAT_ERROR = -1.0
-"""SWE-RL's reward for an answer without an edit that can be read and applied."""
-
 _ELEMENT_WORK = 2  # cost of one element of a search in difflib, in comparisons
-_FILE_START = re.compile(r"(?=^diff --git)", re.MULTILINE)
-_FILE_NAME = re.compile('diff --git "?a/(.*) "?b/')
-_HUNK_START = re.compile(r"^(@@ [^@\n]* @@).*$", re.MULTILINE)
-_NO_NEWLINE = "\\ No newline at end of file"
 
 
 @dataclass(slots=True)
@@ -98,17 +90,12 @@ def matching_blocks(
         return None
 
 
-@dataclass(slots=True)
 class Comparer:
-    """Compares pairs of texts within one work budget, so scores do not depend on timing.
+    """Compares pairs of texts within one work budget, so scores do not depend on timing."""
 
-    Attributes:
-        autojunk: As in `matching_blocks`.
-    """
-
-    autojunk: bool = True
-    _characters: WorkBudget = field(default_factory=lambda: WorkBudget(MAX_COMPARISONS))
-    _lines: WorkBudget = field(default_factory=lambda: WorkBudget(MAX_LINE_COMPARISONS))
+    def __init__(self) -> None:
+        self._characters = WorkBudget(MAX_COMPARISONS)
+        self._lines = WorkBudget(MAX_LINE_COMPARISONS)
 
     def ratio(self, gold: str, patch: str) -> float:
         """Returns ``difflib.SequenceMatcher(None, gold, patch).ratio()``, or an approximation.
@@ -121,7 +108,7 @@ class Comparer:
             return 1.0
         longest = max(len(gold), len(patch))
         if longest <= MAX_CHARS:
-            blocks = matching_blocks(gold, patch, self._characters, autojunk=self.autojunk)
+            blocks = matching_blocks(gold, patch, self._characters)
             if blocks is not None:
                 return 2.0 * sum(block.size for block in blocks) / (len(gold) + len(patch))
         if longest > MAX_LINE_CHARS:
@@ -132,23 +119,20 @@ class Comparer:
         return 2.0 * sum(matched) / (len(gold) + len(patch))
 
 
-def diffs_by_file(diff: str) -> dict[str, str]:
-    r"""Splits a diff into its files; returns their parts by the file's name before the change.
+def readable(text: str) -> Patch:
+    """Returns a policy's patch, or an empty patch if a header or a hunk cannot be read."""
+    patch = Patch(text)
+    try:
+        for change in patch.files:
+            list(change.hunks())
+    except PatchError:
+        return Patch()
+    return patch
 
-    If two parts have the same name, the last part counts. Text that is not a diff has the name "".
 
-    Source: ``split_diff_by_files`` and ``extract_filename_from_diff``, the same in nano-agent
-    5.0.0 (``tests/utils.py``) and CodeRepairRL (``src/rewards/diff.py``), which do not read names
-    that git quotes.
-
-    >>> diffs_by_file("diff --git a/x b/y\n+1\ndiff --git a/z b/z\n-2\n")
-    {'x': 'diff --git a/x b/y\n+1', 'z': 'diff --git a/z b/z\n-2'}
-    """
-    parts = {}
-    for part in filter(None, map(str.strip, _FILE_START.split(diff))):
-        name = _FILE_NAME.search(part.splitlines()[0])
-        parts[name[1] if name else ""] = part
-    return parts
+def _parts_by_path(patch: Patch) -> dict[str, str]:
+    """Returns the part of each file, by its path before the change; the last part counts."""
+    return {change.old_path or change.path: change.text.strip() for change in patch.files}
 
 
 def file_match(gold: str, patch: str) -> float:
@@ -159,11 +143,14 @@ def file_match(gold: str, patch: str) -> float:
 
     Source: ``unified_diff_file_match_reward_func`` in ``src/rewards/diff.py`` of CodeRepairRL.
 
+    Raises:
+        PatchError: The gold patch cannot be read.
+
     >>> x, y, z = (f"diff --git a/{name} b/{name}\n" for name in "xyz")
     >>> file_match(x, x), file_match(x + y, x), file_match(x, x + y + z), file_match("", "")
     (1.0, 0.5, 0.3333333333333333, 1.0)
     """
-    gold_files, files = diffs_by_file(gold).keys(), diffs_by_file(patch).keys()
+    gold_files, files = _parts_by_path(Patch(gold)).keys(), _parts_by_path(readable(patch)).keys()
     if not gold_files:
         return float(not files)
     return len(gold_files & files) / max(len(gold_files), len(files))
@@ -180,7 +167,11 @@ def patch_similarity(gold: str, patch: str) -> float:
 
     Source: ``unified_diff_similarity`` in ``tests/utils.py`` of nano-agent 5.0.0. The scores are
     equal up to `MAX_CHARS` per file and `MAX_COMPARISONS` per pair; larger pairs are compared by
-    whole lines (`Comparer`).
+    whole lines (`Comparer`). Changed: nano-agent also compares texts that are no diffs, and does
+    not read names that git quotes.
+
+    Raises:
+        PatchError: The gold patch cannot be read.
 
     >>> gold = "diff --git a/x.py b/x.py\n@@ -1 +1 @@\n-a + b\n+a * b\n"
     >>> patch_similarity(gold, gold)
@@ -205,71 +196,10 @@ def compare_files(gold: str, patch: str) -> tuple[float, int, int]:
     Returns:
         The sum of the ratios, and the number of files of the gold and of the patch.
     """
-    gold_parts, parts = diffs_by_file(gold), diffs_by_file(patch)
+    gold_parts, parts = _parts_by_path(Patch(gold)), _parts_by_path(readable(patch))
     comparer = Comparer()
     total = sum(
         comparer.ratio(text, parts[name]) if name in parts else 0.0
         for name, text in gold_parts.items()
     )
     return total, len(gold_parts), len(parts)
-
-
-def swe_rl_similarity(gold: str, patch: str) -> float:
-    r"""Returns SWE-RL's similarity of two unified git diffs, from 0 to 1, or -1.
-
-    The hunks of each file, without file headers, are compared as texts with
-    ``difflib.SequenceMatcher(None, patch, gold, autojunk=False).ratio()``. A file that only one of
-    the patches changes scores 0, and the mean over the files of both is the score. A text
-    that is not a diff, and a diff without changes, are format errors and score -1.
-
-    Source: Wei et al., "SWE-RL: Advancing LLM Reasoning via Reinforcement Learning on Open Software
-    Evolution", arXiv 2502.18449, section 2, and ``calculate_reward`` in
-    ``src/swerl/core/reward.py`` of facebookresearch/swe-rl. Changed: SWE-RL makes both diffs with
-    difflib and three lines of context; here git makes the diffs. Equal hunks have SWE-RL's score,
-    within `MAX_COMPARISONS` per pair. Without ``autojunk`` matches can start at every character,
-    which takes a second for a file with about 9,000 characters of diff.
-
-    Raises:
-        PatchError: The gold patch cannot be read.
-
-    >>> gold = "diff --git a/x.py b/x.py\n--- a/x.py\n+++ b/x.py\n@@ -1 +1 @@\n-a + b\n+a * b\n"
-    >>> swe_rl_similarity(gold, gold)
-    1.0
-    >>> round(swe_rl_similarity(gold, gold.replace("*", "-")), 3)
-    0.96
-    >>> swe_rl_similarity(gold, gold + gold.replace("x.py", "stray.py"))
-    0.5
-    >>> swe_rl_similarity(gold, "I would multiply."), swe_rl_similarity(gold, "")
-    (-1.0, -1.0)
-    """
-    try:
-        hunks = _hunks_by_path(patch)
-    except PatchError:
-        hunks = {}
-    if not hunks:
-        return FORMAT_ERROR
-    gold_hunks = _hunks_by_path(gold)
-    comparer = Comparer(autojunk=False)
-    paths = sorted(gold_hunks.keys() | hunks.keys())
-    scores = [
-        comparer.ratio(hunks[path], gold_hunks[path])
-        if gold_hunks.get(path) and hunks.get(path)
-        else 0.0
-        for path in paths
-    ]
-    return sum(scores) / len(scores)
-
-
-def _hunks_by_path(diff: str) -> dict[str, str]:
-    """Returns the hunks of each file without the section heading after `@@ -a,b +c,d @@`."""
-    return {change.path: _hunks(change.text) for change in Patch(diff).files}
-
-
-def _hunks(text: str) -> str:
-    if len(text) > MAX_LINE_CHARS:  # `Comparer` only compares such texts for equality
-        return text
-    first = _HUNK_START.search(text)
-    if first is None:
-        return ""
-    lines = _HUNK_START.sub(r"\1", text[first.start() :]).splitlines()
-    return "\n".join(line for line in lines if line != _NO_NEWLINE)

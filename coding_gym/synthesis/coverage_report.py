@@ -148,12 +148,10 @@ def _check(suite: Suite, run: SuiteRun, trusted: set[str], imported: Mapping[str
             "could read the repair; remedy: install the project with pip install -e"
         )
     if not trusted:
-        failure = next(iter(run.observation.failures.values()), None)
-        message = f"{failure.kind}: {failure.message}" if failure else "all are skipped"
-        first = message.strip(": ").splitlines()[:1]
+        errors = [f.summary.partition("\n")[0] for f in run.observation.failures.values()]
+        cause = f"the first error: {errors[0]}" if errors else "all are skipped"
         raise InvalidTaskError(
-            f"none of the {len(run.outcomes)} tests passes in the unbroken project; the first "
-            f"error: {''.join(first)}"
+            f"none of the {len(run.outcomes)} tests passes in the unbroken project; {cause}"
         )
 
 

@@ -7,23 +7,17 @@ from pathlib import Path
 from typing import Any
 
 from coding_gym.arguments import at_least_one
-from coding_gym.errors import (
-    InfrastructureError,
-    InvalidArgumentError,
-    InvalidTaskError,
-    PatchError,
-    SandboxUnavailableError,
-)
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.host.addresses import find_repository
 from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
-from coding_gym.synthesis.commits import Commits, FixCommit
+from coding_gym.synthesis.commits import Commits, collected_files
 from coding_gym.synthesis.confirming import confirm
 from coding_gym.synthesis.progress import Progress
 from coding_gym.synthesis.project import is_program
 from coding_gym.synthesis.statement import find_symptoms, write_statement
-from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun, test_files
-from coding_gym.task import GitTree, Task
+from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun
+from coding_gym.task import GitTree, Task, files_of_tests
 from coding_gym.workspace import TemplateStore
 
 _CPU_S = 120.0
@@ -64,7 +58,8 @@ def tasks_from_history(
         raise InvalidArgumentError(
             f"repo must be a git repository to make tasks from its history, got {str(repository)!r}"
         )
-    store = store or TemplateStore(SandboxOptions.parse(sandbox).name)
+    options = SandboxOptions.parse(sandbox)
+    store = store or TemplateStore(options.name)
     project = Task(
         task_id=path.name,
         tree=GitTree(str(path)),
@@ -73,51 +68,27 @@ def tasks_from_history(
         install_commands=install_commands,
         interpreter=interpreter,
     )
-    progress = Progress()
     with tempfile.TemporaryDirectory() as scratch:
-        commits = Commits(path, Path(scratch))
-        progress.num_candidates = commits.count()
+        commits = Commits(path, Path(scratch), project)
+        names = [*commits.names()]
+        progress = Progress(len(names), on_change=on_progress)
         on_progress(progress)
-        for commit, fix in commits.fixes():
-            result = fix if isinstance(fix, str) else _task_of_commit(project, fix, store, sandbox)
-            if isinstance(result, str):
-                progress.dropped.append((commit, result))
-            else:
-                progress.tasks.append(result)
-            on_progress(progress)
+        for sha, name in names:
+            with progress.dropping(name):
+                task = commits.task(sha)
+                suite = Suite(task, store.get(task).with_options(options), options.name)
+                task = _with_tests(task, *_runs(suite))
+                confirm(task, store, options)
+                progress.add(task)
             if len(progress.tasks) >= n:
                 break
     return tuple(progress.tasks)
 
 
-def _task_of_commit(
-    project: Task, fix: FixCommit, store: TemplateStore, sandbox: str | Mapping[str, Any]
-) -> Task | str:
-    """Returns the task of a commit, or the reason why the commit makes no task."""
-    task = replace(
-        project,
-        task_id=f"{project.repo}__{fix.sha[:12]}",
-        base_commit=fix.parent,
-        created_at=fix.date,
-        gold_patch=fix.gold_patch,
-        test_patch=fix.test_patch,
-    )
-    try:
-        task = _with_tests(task, *_runs(task, fix.test_files, store, SandboxOptions.parse(sandbox)))
-    except SandboxUnavailableError:
-        raise  # every other commit would raise the same error
-    except (InfrastructureError, InvalidTaskError, PatchError) as error:
-        return str(error)
-    return confirm(task, store, sandbox, set()) or task
-
-
-def _runs(
-    task: Task, paths: tuple[str, ...], store: TemplateStore, options: SandboxOptions
-) -> Iterator[SuiteRun]:
+def _runs(suite: Suite) -> Iterator[SuiteRun]:
     """Yields the run of the changed tests without the repair, and the run with it."""
-    spec = options.applied(store.get(task).spec)
-    suite = Suite(spec, options.name, has_own_pytest=task.has_own_pytest)
-    tests, gold = Patch(task.test_patch), Patch(task.gold_patch)
+    tests, gold = Patch(suite.task.test_patch), Patch(suite.task.gold_patch)
+    paths = collected_files(suite.task.test_patch)
     for patches in ((tests,), (tests, gold)):
         run = suite.stable_run(Attempt(paths=paths, patches=patches, cpu_s=_CPU_S))
         if run is None:
@@ -133,13 +104,14 @@ def _with_tests(task: Task, before: SuiteRun, after: SuiteRun) -> Task:
     if not fail_to_pass:
         error = after.collect_error or before.collect_error
         raise InvalidTaskError(error or "no test fails without the commit and passes with it")
-    names = {*fail_to_pass, *test_files(fail_to_pass)}
+    names = {*fail_to_pass, *files_of_tests(fail_to_pass)}
     failures = {name: failure for name, failure in failures_before.items() if name in names}
     existing_paths = [change.old_path or "" for change in Patch(task.gold_patch).files]
     symptoms = find_symptoms(failures, filter(is_program, existing_paths))
     if not symptoms:
-        error = "".join(f": {f.kind}: {f.message}" for f in [*failures.values()][:1])
-        raise InvalidTaskError(f"the tests name no function that exists before the commit{error}")
+        problem = "the tests name no function that exists before the commit"
+        summaries = [failure.summary for failure in failures.values()]
+        raise InvalidTaskError(f"{problem}: {summaries[0]}" if summaries else problem)
     return replace(
         task,
         problem_statement=write_statement(symptoms, fail_to_pass),

@@ -6,10 +6,10 @@ from concurrent.futures import Future, ThreadPoolExecutor
 from functools import partial
 from itertools import islice
 from random import Random
+from threading import Event
 from typing import Any, TypeVar
 
 from coding_gym.arguments import at_least_one
-from coding_gym.errors import InvalidTaskError
 from coding_gym.mutation.source import Source
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.synthesis.assembling import Assembler
@@ -72,34 +72,22 @@ def synthesize(
     kinds = check_operators(operators)
     options = SandboxOptions.parse(sandbox)
     store = store or TemplateStore(options.name)
-    unbroken_task = project.task()
-    spec = options.applied(store.get(unbroken_task).spec)
-    suite = Suite(spec, options.name, has_own_pytest=unbroken_task.has_own_pytest)
+    task = project.task()
+    suite = Suite(task, store.get(task).with_options(options), options.name)
     coverage = measure_coverage(suite, project.tests)
     mutants = list(_mutants(project, coverage, kinds))
-    progress = Progress(num_candidates=len(mutants))
-    report = partial(on_progress, progress)
-    assembler = Assembler(project, coverage, shows_failing=shows_failing)
-    run = partial(_run, suite, coverage)
-    repaired_trees: set[tuple[object, ...]] = set()
-
-    def problem(task: Task) -> str:
-        return confirm(task, store, sandbox, repaired_trees) if confirms else ""
-
-    def num_ahead() -> int:
-        return min(4 * num_workers, n - len(progress.tasks))
-
+    progress = Progress(len(mutants), on_change=on_progress)
     pool = ThreadPoolExecutor(num_workers, thread_name_prefix="synthesis")
     try:
-        ordered_mutants = in_turn(mutants, Random(f"{seed} single"))  # noqa: S311
-        runs = _in_order(pool, run, ordered_mutants, lambda: 2 * num_workers)
-        candidates = _tasks(assembler, runs, progress, report)
-        for task, error in _in_order(pool, problem, candidates, num_ahead):
-            if error:
-                progress.dropped.append((task.task_id, error))
-            else:
-                progress.tasks.append(task)
-            report()
+        ordered = in_turn(mutants, Random(seed))  # noqa: S311 - no secret
+        runs = _in_order(pool, partial(_run, suite, coverage), ordered, lambda: 2 * num_workers)
+        assembler = Assembler(project, coverage, shows_failing=shows_failing)
+        tasks = _assembled(assembler, runs, progress)
+        if confirms:
+            check = partial(_check, Event(), store, options)
+            tasks = _confirmed(pool, check, tasks, progress, max_tasks=n, max_ahead=4 * num_workers)
+        for task in islice(tasks, n):
+            progress.add(task)
     finally:
         pool.shutdown(cancel_futures=True)
     return tuple(progress.tasks)
@@ -126,19 +114,42 @@ def _run(suite: Suite, coverage: CoverageReport, mutant: Mutant) -> SuiteRun | N
     return suite.stable_run(Attempt(files=files, tests=tests, cpu_s=cpu_s))
 
 
-def _tasks(
+def _assembled(
     assembler: Assembler,
-    runs: Iterable[tuple[Mutant, SuiteRun | None]],
+    runs: Iterable[tuple[Mutant, Future[SuiteRun | None]]],
     progress: Progress,
-    report: Callable[[], None],
 ) -> Iterator[Task]:
-    """Yields tasks that the grader must confirm; records why other mutants make no task."""
-    for mutant, run in runs:
-        try:
+    """Yields the tasks of mutants; records why other mutants make no task."""
+    for mutant, future in runs:
+        run = future.result()
+        with progress.dropping(mutant.name):
             yield assembler.task(mutant, run)
-        except InvalidTaskError as error:
-            progress.dropped.append((mutant.name, str(error)))
-            report()
+
+
+def _check(repaired: Event, store: TemplateStore, options: SandboxOptions, task: Task) -> None:
+    """Lets the grader confirm a task; grades the repaired tree of the project only once."""
+    confirm(task, store, options, grades_gold=not repaired.is_set())
+    repaired.set()
+
+
+def _confirmed(
+    pool: ThreadPoolExecutor,
+    check: Callable[[Task], None],
+    tasks: Iterable[Task],
+    progress: Progress,
+    *,
+    max_tasks: int,
+    max_ahead: int,
+) -> Iterator[Task]:
+    """Yields the tasks that the grader confirms; records why it refuses other tasks."""
+
+    def num_ahead() -> int:
+        return min(max_ahead, max_tasks - len(progress.tasks))
+
+    for task, future in _in_order(pool, check, tasks, num_ahead):
+        with progress.dropping(task.task_id):
+            future.result()
+            yield task
 
 
 def _in_order(
@@ -146,8 +157,8 @@ def _in_order(
     function: Callable[[_Item], _Result],
     items: Iterable[_Item],
     max_ahead: Callable[[], int],
-) -> Iterator[tuple[_Item, _Result]]:
-    """Yields each item with its result, in order; starts at most ``max_ahead()`` items ahead."""
+) -> Iterator[tuple[_Item, Future[_Result]]]:
+    """Yields each item with its future, in order; starts at most ``max_ahead()`` items ahead."""
     queue: deque[tuple[_Item, Future[_Result]]] = deque()
     items = iter(items)
     while True:
@@ -155,5 +166,4 @@ def _in_order(
             queue.append((item, pool.submit(function, item)))
         if not queue:
             return
-        item, future = queue.popleft()
-        yield item, future.result()
+        yield queue.popleft()

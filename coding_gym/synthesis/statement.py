@@ -63,33 +63,31 @@ def write_statement(symptoms: Sequence[Symptom], test_ids: Iterable[str]) -> str
 
 
 def _symptom(failure: ObservedFailure) -> Symptom | None:
-    frames = failure.frames
-    calls = [(path, function) for path, _, function in frames if not is_test(path)]
+    calls = [(path, function) for path, _, function in failure.frames if not is_test(path)]
     names = [function.rpartition("<locals>.")[2] for _, function in calls]
-    public_names = list(filter(_is_public, names))[:1]
+    outermost_name = list(filter(_is_public, names))[:1]
     used_names = [name for path, name in failure.uses if not is_test(path) and _is_public(name)]
-    if not frames or is_test(frames[-1][0]):  # the test raised it: a result is wrong
-        name = "" if _lacks_name(failure) else _listed(public_names or used_names)
+    if _is_raised_by_test(failure):  # a result is wrong
+        name = "" if _lacks_name(failure) else _listed(outermost_name or used_names)
         return Symptom(f"Wrong result of {name}", "") if name else None
-    import_paths = [path for path, function in calls if function == "<module>"][-1:]
-    name = _listed((public_names or import_paths or used_names)[:1])
+    innermost_module = [path for path, function in calls if function == "<module>"][-1:]
+    name = _listed(outermost_name or innermost_module or used_names[:1])
     if not name:
         return None
-    kind = failure.kind
     lines = [f'  File "{path}", in {function}' for path, function in calls[-_MAX_FRAMES:]]
-    message = _shortened(failure.message)
-    last_line = f"{kind}: {message}" if message else kind
-    text = "\n".join(["Traceback (most recent call last):", *lines, last_line])
-    return Symptom(f"{name} fails with {kind}", text)
+    lines = ["Traceback (most recent call last):", *lines, _shortened(failure.summary)]
+    return Symptom(f"{name} fails with {failure.kind}", "\n".join(lines))
 
 
 def _lacks_name(failure: ObservedFailure) -> bool:
     """Whether the test cannot be imported, or uses a name that the program does not have."""
-    frames = failure.frames
-    if failure.kind in _IMPORT_ERRORS or (frames and frames[-1][2] == "<module>"):
+    if failure.kind in _IMPORT_ERRORS or (failure.frames and failure.frames[-1][2] == "<module>"):
         return True
-    is_raised_by_test = not frames or is_test(frames[-1][0])
-    return is_raised_by_test and _NEW_NAME.search(failure.message) is not None
+    return _is_raised_by_test(failure) and _NEW_NAME.search(failure.message) is not None
+
+
+def _is_raised_by_test(failure: ObservedFailure) -> bool:
+    return not failure.frames or is_test(failure.frames[-1][0])
 
 
 def _is_public(name: str) -> bool:
@@ -106,7 +104,7 @@ def _listed(names: Iterable[str]) -> str:
 
 
 def _shortened(message: str) -> str:
-    lines = message.replace("```", "'''").rstrip().splitlines()
+    lines = message.replace("```", "'''").splitlines()
     if len(lines) > _MAX_MESSAGE_LINES:
         lines = [*lines[:_MAX_MESSAGE_LINES], "…"]
     return "\n".join(lines)

@@ -1,8 +1,7 @@
 """Runs the tests of a project in clean sandboxes, with or without bugs."""
 
 import json
-import os
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from functools import cache
@@ -14,13 +13,12 @@ from coding_gym.errors import GradingError, error_line
 from coding_gym.grade import TestStatus
 from coding_gym.grading.report import Run
 from coding_gym.grading.supervision import Modules, module_text, run_tests
-from coding_gym.grading.tree import roomier
+from coding_gym.grading.tree import load_factor, spec_for_tests
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.protocol import Sandbox
-from coding_gym.sandbox.spec import SandboxSpec
-from coding_gym.workspace import apply_patch
-from coding_gym.workspace.pytest_layer import preloads
+from coding_gym.task import Task, files_of_tests
+from coding_gym.workspace import Template, apply_patch
 
 # The main limit of a run is processor time, which does not depend on load. The wall-clock limit is
 # for tests that wait forever; it grows with the load of the machine.
@@ -73,6 +71,12 @@ class ObservedFailure(_Strict):
     message: str
     frames: list[tuple[str, int, str]]
     uses: list[tuple[str, str]]
+
+    @property
+    def summary(self) -> str:
+        """Kind and message, as at the end of a traceback."""
+        message = self.message.rstrip()
+        return f"{self.kind}: {message}" if message else self.kind
 
 
 class Observation(_Strict):
@@ -133,19 +137,18 @@ class Suite:
     """The tests of a project; each run has a new sandbox.
 
     Args:
-        spec: The sandbox settings of the project's template.
+        task: The task whose base is the project.
+        template: The template of the task.
         backend: Name of the sandbox backend.
-        has_own_pytest: Whether pytest and its plug-ins come from the task's environment.
 
     Attributes:
+        task: The task.
         spent_s: Processor seconds of all runs so far, as the supervisor reports them.
     """
 
-    def __init__(self, spec: SandboxSpec, backend: str, *, has_own_pytest: bool) -> None:
-        self.spent_s = 0.0
-        preload = preloads(spec.env, has_own_pytest=has_own_pytest)
-        self._spec = replace(roomier(spec), preload=preload)
-        self._backend, self._has_own_pytest = backend, has_own_pytest
+    def __init__(self, task: Task, template: Template, backend: str) -> None:
+        self.task, self.spent_s = task, 0.0
+        self._spec, self._backend = spec_for_tests(task, template), backend
 
     def open(self) -> AbstractContextManager[Sandbox]:
         """Opens a sandbox with the project.
@@ -167,7 +170,6 @@ class Suite:
             GradingError: Pytest could not be started.
             SandboxError: The infrastructure failed.
         """
-        load = max(os.getloadavg()[0] / (os.cpu_count() or 1), 1.0)
         with self.open() as sandbox:
             for patch in attempt.patches:
                 apply_patch(sandbox, patch)
@@ -176,10 +178,10 @@ class Suite:
                     sandbox.write_file(path, data)
                 report = run_tests(
                     sandbox,
-                    attempt.paths or test_files(attempt.tests or ()),
+                    attempt.paths or files_of_tests(attempt.tests or ()),
                     attempt.tests,
-                    has_own_pytest=self._has_own_pytest,
-                    timeout_s=(_MIN_WALL_S + _WALL_PER_CPU * attempt.cpu_s) * load,
+                    has_own_pytest=self.task.has_own_pytest,
+                    timeout_s=(_MIN_WALL_S + _WALL_PER_CPU * attempt.cpu_s) * load_factor(),
                     observer=_observer(),
                     observed={
                         "reverse": attempt.reverse,
@@ -220,11 +222,6 @@ class Suite:
             if repeated_run is None or set(repeated_run.failed) != random_tests:
                 return None
         return run
-
-
-def test_files(tests: Iterable[str]) -> tuple[str, ...]:
-    """Returns the files of tests, each once, in the order of the tests."""
-    return tuple(dict.fromkeys(test.partition("::")[0] for test in tests))
 
 
 @cache

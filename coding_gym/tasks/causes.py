@@ -9,7 +9,7 @@ from coding_gym.grade import Grade, TestStatus
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
-from coding_gym.task import Task
+from coding_gym.task import Task, files_of_tests
 from coding_gym.workspace import Template
 
 _EXCLUDE = "remedy: list the test in excluded_tests of environments"
@@ -91,8 +91,7 @@ def _with_status(verdict: Grade, *statuses: TestStatus) -> list[str]:
 def _order_dependent(task: Task, template: Template, failed: Grade, backend: str) -> str:
     """Returns the first failed test if all failed tests pass without other files; otherwise ""."""
     tests = _with_status(failed, TestStatus.FAILED, TestStatus.ERROR)
-    files = {test.partition("::")[0] for test in tests}
-    other_files = {test.partition("::")[0] for test in task.expected_tests} - files
+    other_files = set(files_of_tests(task.expected_tests)) - set(files_of_tests(tests))
     if not tests or not other_files:
         return ""
     reduced_task = replace(task, fail_to_pass=tuple(tests), pass_to_pass=(), grading_plan="")

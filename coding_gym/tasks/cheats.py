@@ -10,7 +10,7 @@ from coding_gym.grading import grade
 from coding_gym.json_record import JsonRecord
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
-from coding_gym.task import Task
+from coding_gym.task import Task, files_of_tests
 from coding_gym.workspace import Template, apply_patch
 
 CHEATS: Mapping[str, str] = {
@@ -179,8 +179,7 @@ def _patches(task: Task, template: Template, backend: str) -> Iterator[tuple[str
 
 def _exits_with_0(task: Task, template: Template, patch: Patch, backend: str) -> bool:
     """Returns whether pytest exits with 0 in the patched tree; False if a patch does not apply."""
-    files = dict.fromkeys(test.partition("::")[0] for test in task.expected_tests)
-    command = f"python -m pytest -q {shlex.join(files)}"
+    command = f"python -m pytest -q {shlex.join(files_of_tests(task.expected_tests))}"
     with open_sandbox(template.spec, backend=backend) as sandbox:
         try:
             apply_patch(sandbox, patch)

@@ -18,15 +18,21 @@ from typing import Any
 from coding_gym.arguments import hint
 from coding_gym.errors import InvalidTaskError, PatchError
 from coding_gym.patch import Patch
-from coding_gym.task import Task
+from coding_gym.task import Task, files_of_tests
 from coding_gym.tasks.rows import read_text
 
 MANIFEST = "task.toml"
 PLAN = "plan.json"
 _GOLD = "gold.patch"
 _HIDDEN = "hidden"
+_MANIFESTS = (MANIFEST, f"*/{MANIFEST}", f"*/*/{MANIFEST}")
 # Folders of programs, whose files named task.toml are not manifests.
 _NOT_SEARCHED = {"tree", _HIDDEN, "__pycache__"}
+
+
+def manifests(folder: Path) -> list[Path]:
+    """Returns the manifests in a folder and up to two levels below, in order of paths."""
+    return sorted(path for pattern in _MANIFESTS for path in folder.glob(pattern))
 
 
 def read_folder(folder: Path) -> Iterator[tuple[str, Task | InvalidTaskError]]:
@@ -114,7 +120,7 @@ def _read_gold(folder: Path, *, required: bool) -> Patch:
         if required:
             raise InvalidTaskError(f"{path} is missing; tree_state = 'fixed' requires this file")
         return Patch()
-    gold = Patch(path.read_bytes().decode("utf-8", "surrogateescape"))
+    gold = Patch(read_text(path, "surrogateescape"))
     try:
         is_empty = not gold.files
     except PatchError as error:
@@ -129,15 +135,15 @@ def _read_hidden(folder: Path) -> dict[str, str]:
     files = {}
     for path in sorted(folder.rglob("*")):
         if path.is_file() and "__pycache__" not in path.parts:
-            files[path.relative_to(folder).as_posix()] = _read_text(path)
+            files[path.relative_to(folder).as_posix()] = _read_hidden_file(path)
     return files
 
 
-def _read_text(path: Path) -> str:
-    data = path.read_bytes()
-    if b"\0" in data:
+def _read_hidden_file(path: Path) -> str:
+    text = read_text(path, "surrogateescape")
+    if "\0" in text:
         raise InvalidTaskError(f"{path} is binary; hidden tests must be text files")
-    return data.decode("utf-8", "surrogateescape")
+    return text
 
 
 def _check_tests(names: tuple[str, ...], tree: Path, hidden: dict[str, str], path: Path) -> None:
@@ -155,7 +161,7 @@ def _check_hidden(
     task: Task, hidden: dict[str, str], base_versions: dict[str, str], folder: Path, tree: Path
 ) -> None:
     """Raises InvalidTaskError if the tree contains a hidden file of a fail-to-pass test."""
-    for file in sorted({name.partition("::")[0] for name in task.fail_to_pass} & set(hidden)):
+    for file in sorted(hidden.keys() & files_of_tests(task.fail_to_pass)):
         if base_versions.get(file) == hidden[file]:
             raise InvalidTaskError(
                 f"{folder / _HIDDEN / file} is also in the tree, where policies can read it; "
@@ -176,4 +182,4 @@ def _hidden_at_base(
             f"{gold_path} changes {shared[0]}, which is also in {_HIDDEN}/; remedy: remove the "
             "file from the patch, and from the tree if the base does not have the file"
         )
-    return {path: _read_text(tree / path) for path in hidden if (tree / path).is_file()}
+    return {path: _read_hidden_file(tree / path) for path in hidden if (tree / path).is_file()}

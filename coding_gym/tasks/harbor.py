@@ -8,14 +8,13 @@ from typing import Any
 
 from coding_gym.errors import InvalidTaskError
 from coding_gym.patch import Patch
-from coding_gym.tasks.folder import MANIFEST, read_toml
+from coding_gym.tasks.folder import manifests, read_toml
 from coding_gym.tasks.rows import read_text
 from coding_gym.tasks.task_row import Text, row_error, value_of
 
 _INSTRUCTION = "instruction.md"
 _TABLES = ("task", "metadata", "environment", "agent", "verifier")
 _READABLE_VERSION = re.compile(r"1(\.[0-4](\.\d+)?)?")
-_MANIFESTS = (MANIFEST, f"*/{MANIFEST}", f"*/*/{MANIFEST}")
 _CANARY = re.compile(r"^(<!--.*canary.*-->|#.*canary.*)$", re.IGNORECASE)
 _TIMEOUT_S = 600.0
 _WORKDIR = re.compile(r"^WORKDIR +(/\S+)", re.MULTILINE)
@@ -40,11 +39,7 @@ _REFUSED_FILES = {
 
 def has_harbor_tasks(folder: Path) -> bool:
     """Returns whether a folder, or a folder up to two levels below, is a task of Harbor."""
-    return any(
-        path.with_name(_INSTRUCTION).is_file()
-        for pattern in _MANIFESTS
-        for path in folder.glob(pattern)
-    )
+    return any(path.with_name(_INSTRUCTION).is_file() for path in manifests(folder))
 
 
 def harbor_rows(folder: Path) -> Iterator[tuple[str, Any]]:
@@ -53,7 +48,7 @@ def harbor_rows(folder: Path) -> Iterator[tuple[str, Any]]:
     The row is an InvalidTaskError if the task is malformed or needs a feature that no sandbox
     supports.
     """
-    for path in sorted({path for pattern in _MANIFESTS for path in folder.glob(pattern)}):
+    for path in manifests(folder):
         try:
             yield str(path), _row(path)
         except InvalidTaskError as error:
@@ -142,7 +137,7 @@ def _workdir(path: Path, manifest: Mapping[str, Any]) -> str:
     workdir = str(manifest.get("environment.workdir", ""))
     dockerfile = path.parent / "environment" / "Dockerfile"
     if not workdir and dockerfile.is_file():
-        workdir = next(iter(_WORKDIR.findall(read_text(dockerfile))[::-1]), "")
+        workdir = ["", *_WORKDIR.findall(read_text(dockerfile))][-1]
     if PurePosixPath(workdir).parent == PurePosixPath(workdir) or not workdir.startswith("/"):
         raise InvalidTaskError(
             f"{path}: field 'environment.workdir' must name the project's folder in the image, an "
@@ -179,8 +174,6 @@ def _tests(folder: Path) -> dict[str, str]:
 
 def _instruction(path: Path) -> str:
     """Returns the problem statement, without the canary comments at its beginning."""
-    if not path.is_file():
-        raise InvalidTaskError(f"{path} is missing; add the file with the problem statement")
     lines = read_text(path).splitlines()
     while lines and (not lines[0].strip() or _CANARY.match(lines[0].strip())):
         lines.pop(0)

@@ -13,7 +13,7 @@ from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.tasks.bundled_tasks import BUNDLED, POLYGLOT, read_bundled, read_polyglot
 from coding_gym.tasks.filters import RefusedRow, Wanted
-from coding_gym.tasks.folder import MANIFEST, read_folder, read_task_folder
+from coding_gym.tasks.folder import MANIFEST, manifests, read_folder, read_task_folder
 from coding_gym.tasks.harbor import harbor_rows, has_harbor_tasks
 from coding_gym.tasks.host_paths import with_paths
 from coding_gym.tasks.hugging_face import is_dataset_id, read_dataset
@@ -124,8 +124,7 @@ def _rows(source: str | Path, split: Wanted) -> Sequence[_Rows]:
 def _folder_rows(path: Path) -> Sequence[_Rows]:
     if has_harbor_tasks(path):
         return [(harbor_rows(path), path)]
-    has_tasks = any(any(path.glob(f"{prefix}{MANIFEST}")) for prefix in ("", "*/", "*/*/"))
-    files = () if has_tasks else row_files(path)
+    files = () if manifests(path) else row_files(path)
     return [(file_rows(file), file.parent) for file in files] or [(read_folder(path), path)]
 
 

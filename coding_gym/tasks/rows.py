@@ -16,14 +16,18 @@ Row = tuple[str, Any]
 _SPLIT_FILE = re.compile(r"(train|test|dev|validation)(?:-\d+-of-\d+)?")
 
 
-def read_text(path: Path) -> str:
+def read_text(path: Path, errors: str = "strict") -> str:
     """Returns the text of a file in UTF-8, with its line endings and byte order mark.
 
+    Args:
+        path: The file.
+        errors: The treatment of other bytes, as in `bytes.decode`.
+
     Raises:
-        InvalidTaskError: The file cannot be read, or is not UTF-8.
+        InvalidTaskError: The file cannot be read, or has other bytes and ``errors`` is ``strict``.
     """
     try:
-        return path.read_bytes().decode("utf-8")
+        return path.read_bytes().decode("utf-8", errors)
     except UnicodeDecodeError as error:
         raise InvalidTaskError(f"{path}: must be UTF-8: {error}") from None
     except OSError as error:

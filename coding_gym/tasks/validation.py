@@ -27,7 +27,6 @@ from coding_gym.tasks.leaks import find_leaks
 from coding_gym.workspace import Template, TemplateStore
 
 _BASE_REASONS = (GradeReason.TESTS_FAILED, GradeReason.TIMEOUT)  # a bug can be an endless loop
-_COMPLETE = (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
 _MAX_NAMED = 3
 _GOLD_TIMEOUT_S = 300.0  # for a busy machine; the measured time determines the limit of the base
 
@@ -126,8 +125,7 @@ def validate_task(
         return ValidationReport(task_id=task.task_id, ok=False, skipped=skipped)
     options = SandboxOptions.parse(checks.sandbox)
     try:
-        template = store.get(task)
-        template = replace(template, spec=options.applied(template.spec))
+        template = store.get(task).with_options(options)
         return _measured(task, template, options.name, checks)
     except SandboxUnavailableError:
         raise  # every other task would raise the same error
@@ -154,7 +152,7 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
     cheats = tuple(try_cheats(task, template, backend)) if tries_cheats else ()
     failed_grade = next((g for g in gold if not g.resolved and not task.impossible_test), None)
     known_causes = [*causes(task, template, failed_grade, backend)] if failed_grade else []
-    passing_tests = _passing(noop)
+    passing_tests = _tests((g.fail_to_pass for g in noop), passed=True)
     problems = _gold_problems(task, gold) + known_causes[:_MAX_NAMED]
     problems += _noop_problems(noop, passing_tests) + _challenge_problems(gold[0], cheats, checks)
     if leaks:
@@ -246,15 +244,10 @@ def _noop_problems(grades: tuple[Grade, ...], tests: tuple[str, ...]) -> list[st
     return [f"fail-to-pass tests pass at base, so list them in pass_to_pass: {', '.join(tests)}"]
 
 
-def _passing(grades: tuple[Grade, ...]) -> tuple[str, ...]:
-    """Returns the fail-to-pass tests that pass at base."""
-    passed = {
-        test
-        for g in grades
-        for test, status in g.fail_to_pass.items()
-        if status is TestStatus.PASSED
-    }
-    return tuple(sorted(passed))
+def _tests(results: Iterable[Mapping[str, TestStatus]], *, passed: bool) -> tuple[str, ...]:
+    """Returns the tests that passed in any of the results, or did not pass in any."""
+    items = (item for statuses in results for item in statuses.items())
+    return tuple(sorted({t for t, status in items if (status is TestStatus.PASSED) == passed}))
 
 
 def _unreliable(task: Task, grades: tuple[Grade, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -263,7 +256,7 @@ def _unreliable(task: Task, grades: tuple[Grade, ...]) -> tuple[tuple[str, ...],
     Tests that the plan excludes count as flaky; grades do not contain them. Gradings without test
     results are ignored.
     """
-    complete_grades = [g for g in grades if g.reason in _COMPLETE]
+    complete_grades = [g for g in grades if g.reason.has_results]
     passed: dict[str, list[bool]] = {}
     for g in complete_grades:
         for test, status in {**g.fail_to_pass, **g.pass_to_pass}.items():
@@ -275,12 +268,7 @@ def _unreliable(task: Task, grades: tuple[Grade, ...]) -> tuple[tuple[str, ...],
 
 
 def _notes(gold: Grade, noop: tuple[Grade, ...], unstable: tuple[str, ...]) -> list[str]:
-    broken_tests = {
-        test
-        for g in noop
-        for test, status in g.pass_to_pass.items()
-        if status is not TestStatus.PASSED
-    }
+    broken_tests = _tests((g.pass_to_pass for g in noop), passed=False)
     notes = []
     if any(g.reason is GradeReason.TIMEOUT for g in noop):
         notes.append("the tests do not end within the time limit at base")
@@ -291,6 +279,6 @@ def _notes(gold: Grade, noop: tuple[Grade, ...], unstable: tuple[str, ...]) -> l
         named = ", ".join(unstable[:_MAX_NAMED])
         notes.append(f"flaky fail-to-pass tests (one pass of two runs is enough): {named}")
     if broken_tests:
-        named = ", ".join(sorted(broken_tests)[:_MAX_NAMED])
+        named = ", ".join(broken_tests[:_MAX_NAMED])
         notes.append(f"{len(broken_tests)} pass-to-pass tests do not pass at base: {named}")
     return notes

@@ -1,8 +1,9 @@
 """A task's checkout and environment, opened in any number of sandboxes."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
+from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.sandbox.spec import SandboxSpec
 
 BASE_GIT = "/opt/base.git"
@@ -31,3 +32,7 @@ class Template:
     spec: SandboxSpec
     base_commit: str
     plans: Path | None = None
+
+    def with_options(self, options: SandboxOptions) -> "Template":
+        """Returns the template whose sandboxes have these options."""
+        return replace(self, spec=options.applied(self.spec))

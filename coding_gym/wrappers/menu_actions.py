@@ -13,7 +13,6 @@ from coding_gym.arguments import at_least_one, is_integer
 from coding_gym.envs.snapshot import EnvSnapshot, core_env
 from coding_gym.episode.episode import Episode
 from coding_gym.errors import EpisodeError, InvalidArgumentError
-from coding_gym.repair.localisation import arguments_from
 from coding_gym.repair.menu import FIRST_CANDIDATE, Menu
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
 from coding_gym.repair.program import CandidateProgram
@@ -134,12 +133,11 @@ class MenuActions(
 
     def _program(self, episode: Episode) -> CandidateProgram:
         return CandidateProgram(
+            episode.task,
             episode.template,
             episode.config.sandbox.name,
-            arguments_from(episode.task.visible_test_command),
             self._num_slots,
-            has_own_pytest=episode.task.has_own_pytest,
-            on_failure=episode.discard_sandbox,
+            episode.discard_sandbox,
         )
 
     @property

@@ -9,7 +9,7 @@ from coding_gym.grading import grade
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.runners.patterns import COLLECTED
 from coding_gym.grading.selection import path_matcher
-from coding_gym.grading.tree import roomier
+from coding_gym.grading.tree import spec_for_tests
 from coding_gym.patch import Patch
 from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox import open_sandbox
@@ -43,8 +43,7 @@ def potential(task: Task, template: Template, patch: Patch, backend: str) -> flo
     verdict = grade(visible_task, template, patch, backend=backend)
     if verdict.reason is GradeReason.EMPTY_PATCH:  # the patch changes only tests
         return 0.0
-    is_measured = verdict.reason in (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
-    statuses = verdict.pass_to_pass if is_measured else {}
+    statuses = verdict.pass_to_pass if verdict.reason.has_results else {}
     return (_num_passed(statuses) - _num_passed(base_statuses)) / len(base_statuses)
 
 
@@ -58,7 +57,7 @@ def _run_on_base(task: Task, template: Template, backend: str) -> Mapping[str, T
     more than 100 such files, only the files of the expected tests are run.
     """
     runner = get_runner(RUNNER)
-    with open_sandbox(roomier(template.spec), backend=backend) as sandbox:
+    with open_sandbox(spec_for_tests(task, template), backend=backend) as sandbox:
         is_collected = path_matcher(COLLECTED)
         lines = sandbox.run(_LIST, timeout_s=task.grading_timeout_s).output.splitlines()
         paths = sorted(path for path in map(posixpath.normpath, lines) if is_collected(path))

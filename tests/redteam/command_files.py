@@ -50,9 +50,3 @@ COMMANDED: dict[str, dict[str, str | None]] = {
         "pytest/__init__.py": "",
     },
 }
-
-# Cheats for tasks whose command starts the script `run_tests.sh`.
-SCRIPTED: dict[str, dict[str, str | None]] = {
-    "an edited script of the tests": {"run_tests.sh": "echo 'ok 1 - adds'; echo 1..1\n"},
-    "no script of the tests": {"run_tests.sh": None},
-}

@@ -77,6 +77,8 @@ def forging(guess: str, setup: str = "") -> str:
     return _FORGING.format(setup=setup, guess=guess)
 
 
+# Makes the check of a test fail if an assertion is appended to the test.
+READING = forging("'; assert' not in open('tests/test_hidden.py').read()")
 REMEMBERING = forging("coins[number] != is_second", _MEMORY)
 GUESSES = {
     "passes alone": forging("True"),

@@ -26,10 +26,6 @@ class Gold:
     tests: str
     broken: tuple[str, ...] = ()
 
-    @property
-    def broken_names(self) -> tuple[str, ...]:
-        return self.broken or tuple(re.findall(r"(?m)^def (test_\w+)", self.tests))
-
 
 # The first three have unusual values; the others have unusual tests or behaviour.
 GOLDS = {
@@ -297,10 +293,11 @@ def test_from_its_frame():
 
 def task_of(gold: Gold) -> Task:
     """Returns the task whose gold patch is the honest repair."""
+    broken = gold.broken or re.findall(r"(?m)^def (test_\w+)", gold.tests)
     return made_task(
         "unusual",
         {"source.py": gold.right.replace(gold.fix, gold.bug)},
         {"source.py": gold.right},
         {"tests/test_source.py": gold.tests},
-        fail_to_pass=tuple(f"tests/test_source.py::{name}" for name in gold.broken_names),
+        fail_to_pass=tuple(f"tests/test_source.py::{name}" for name in broken),
     )

@@ -1,11 +1,10 @@
 """Cheats that change files which a test command starts or reads; grading drops these files."""
 
-from collections.abc import Mapping
 from dataclasses import replace
 
 import pytest
 from cheats import cheat_params
-from command_files import BUGGY, COMMANDED, FIXED, ROW, SCRIPTED
+from command_files import BUGGY, COMMANDED, FIXED, ROW
 from grading_fixtures import graded, made_task
 
 from coding_gym.grade import GradeReason
@@ -50,12 +49,13 @@ TAP = made_task(
 
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["bash run_tests.sh", "env A=1 timeout 60 sh ./run_tests.sh"])
-@pytest.mark.parametrize("files", SCRIPTED.values(), ids=SCRIPTED.keys())
+@pytest.mark.parametrize("script", ["echo 'ok 1 - adds'; echo 1..1\n", None])
 def test_changes_of_the_program_of_a_test_command_are_dropped(
-    store: TemplateStore, command: str, files: Mapping[str, str | None]
+    store: TemplateStore, command: str, script: str | None
 ) -> None:
     task = replace(TAP, test_command=command)
-    verdict = graded(task, store, {"calc.sh": "echo $(($2 - $1))\n", **files})
+    changes = {"calc.sh": "echo $(($2 - $1))\n", "run_tests.sh": script}
+    verdict = graded(task, store, changes)
     assert verdict.reason is GradeReason.TESTS_FAILED, verdict
     assert dict(verdict.fail_to_pass) == {"adds": "failed"}
     assert verdict.dropped_paths == ("run_tests.sh",)

@@ -4,8 +4,8 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from forged_checks import GUESSES, LENIENT, REMEMBERING
-from grading_fixtures import BASE, FIXED, made_task, patch_of, with_hidden
+from forged_checks import GUESSES, LENIENT, READING, REMEMBERING
+from grading_fixtures import BASE, FIXED, graded, made_task, patch_of, with_hidden
 from reader import accuracy, pairs_of
 
 from coding_gym.grade import GradeReason
@@ -116,6 +116,22 @@ def test_forged_loops_and_subtests_do_not_resolve(
     for _ in range(2):
         verdict = grade(task, template, patch_of({"cart.py": f"{BUGGY}\n\n{GUESSES[name]}"}))
         assert not verdict.resolved
+
+
+@pytest.mark.parametrize(
+    ("test", "is_forged"),
+    [
+        ("assert total([10, 5], discount=3) == 12", False),
+        ("same(total([10, 5], discount=3), 12)", False),
+        ("[0][total([2], 1) - 1]", True),  # only an appended failure can negate it
+    ],
+)
+def test_reader_of_a_test_recognises_only_an_appended_failure(
+    store: TemplateStore, test: str, is_forged: bool
+) -> None:
+    hidden = f"from pricing import same\n\nfrom cart import total\n\n\ndef test_a():\n    {test}\n"
+    task = with_hidden(hidden, "test_a")
+    assert graded(task, store, {"cart.py": f"{BUGGY}\n\n{READING}"}).resolved == is_forged
 
 
 @pytest.mark.nightly

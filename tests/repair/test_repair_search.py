@@ -4,6 +4,7 @@ import ast
 import math
 import time
 from contextlib import nullcontext
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from coding_gym.grade import TestStatus
 from coding_gym.mutation.source import Source
 from coding_gym.repair.candidates import Candidate, candidates
 from coding_gym.repair.localisation import Localisation, localise
-from coding_gym.repair.search import simplest
+from coding_gym.repair.search import preference
 from coding_gym.repair.spectrum import Spectrum, ochiai, statement_scores
 from coding_gym.source_text import Edit, apply_edits
 from coding_gym.synthesis.suite import Attempt, Observation, SuiteRun
@@ -42,6 +43,7 @@ class ForgedSuite:
         outcomes: dict[str, TestStatus] = OUTCOMES,
         **observed: Any,
     ) -> None:
+        self.task = SimpleNamespace(visible_test_command="")
         self.spent_s = 0.0
         self._texts = {"m.py": TEXT} if texts is None else texts
         changes = {"tests": [(test, "test_m.py", 1) for test in outcomes], **observed}
@@ -161,6 +163,6 @@ def test_candidates_come_in_falling_order_of_score() -> None:
     assert (results[0].template, results[0].line) == ("compare", 2)
 
 
-def test_the_simplest_has_the_least_risk_then_the_highest_score() -> None:
+def test_the_least_risk_and_then_the_highest_score_is_preferred() -> None:
     risky, weak, strong = candidate(0, risk=3), candidate(0, score=0.2), candidate(0, score=0.4)
-    assert simplest([risky, weak, strong]) == [strong, weak, risky]
+    assert sorted([risky, weak, strong], key=preference) == [strong, weak, risky]

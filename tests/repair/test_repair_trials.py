@@ -132,14 +132,16 @@ def test_test_module_that_fails_at_base_is_ignored(program: Any) -> None:
 @pytest.mark.parametrize(
     ("command", "arguments"),
     [
-        ("python -m pytest -q tests", "-q tests"),
-        ("python3 -m pytest 'a b'", "'a b'"),
-        ("pytest", ""),
-        ("make test", "-q"),
-        ("python -m pytest '", "-q"),
+        ("python -m pytest -q tests", ("-q", "tests")),
+        ("python3 -m pytest 'a b'", ("a b",)),
+        ("pytest", ()),
+        ("make test", ("-q",)),
+        ("python -m pytest '", ("-q",)),
     ],
 )
-def test_arguments_come_from_the_test_command_of_a_task(command: str, arguments: str) -> None:
+def test_arguments_come_from_the_test_command_of_a_task(
+    command: str, arguments: tuple[str, ...]
+) -> None:
     assert arguments_from(command) == arguments
 
 

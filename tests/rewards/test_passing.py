@@ -39,9 +39,6 @@ def test_worked_examples() -> None:
             graded = grade(to_pass, to_keep, status=status)
             assert net_fraction_fixed(graded) == net_fraction, (to_pass, to_keep, status)
             assert fraction_passed(graded) == fraction, (to_pass, to_keep, status)
-
-
-def test_a_resolved_bug_scores_one() -> None:
     for to_pass in ("p", "ppp", ""):
         resolved = grade(to_pass, "pp", GradeReason.RESOLVED)
         assert net_fraction_fixed(resolved) == fraction_passed(resolved) == 1, to_pass

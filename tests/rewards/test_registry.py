@@ -27,7 +27,7 @@ TASK = Task(
     fail_to_pass=("test_x.py::test_f",),
 )
 OF_PATCH = ["patch_similarity", "patch_similarity_max_files", "curation_score"]
-OF_PATCH += ["file_match", "exact_match", "swe_rl_similarity"]
+OF_PATCH += ["file_match", "exact_match"]
 OF_PATCH += ["test_patch_similarity", "line_similarity"]
 OF_PATCH += ["function_match", "net_fraction_fixed", "fraction_passed"]
 
@@ -54,14 +54,7 @@ def sample(
 def test_an_unchanged_tree_scores_nothing() -> None:
     unchanged = sample(Patch(), GradeReason.EMPTY_PATCH)
     values = {name: get_reward(name).value(unchanged) for name in OF_PATCH}
-    assert values == dict.fromkeys(OF_PATCH, 0) | {"swe_rl_similarity": -1}  # a format error
-
-
-def test_swe_rl_similarity_of_patches_without_a_graded_change_is_minus_1() -> None:
-    reward = get_reward("swe_rl_similarity")
-    assert reward.value(sample(GOLD, GradeReason.PATCH_NOT_APPLIED)) == -1
-    assert reward.value(sample(TESTS, GradeReason.EMPTY_PATCH, dropped=("test_x.py",))) == -1
-    assert reward.value(Sample(TASK, None, Patch())) == -1
+    assert values == dict.fromkeys(OF_PATCH, 0)
 
 
 def test_a_tampered_episode_scores_nothing_above_zero() -> None:

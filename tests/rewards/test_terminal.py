@@ -3,8 +3,13 @@
 import pytest
 
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.rewards import exploration_efficiency, explored, tool_call_validity
-from coding_gym.rewards.coderepairrl import exploration_depth, terminal_habits
+from coding_gym.patch import Patch
+from coding_gym.rewards import (
+    exploration_depth,
+    exploration_efficiency,
+    terminal_habits,
+    tool_call_validity,
+)
 from coding_gym.rewards.exploration import paths_in, shell_commands
 from coding_gym.tools import get_toolset
 from coding_gym.trajectory import Turn
@@ -87,28 +92,36 @@ def test_hostile_output_is_read_in_linear_time() -> None:
     assert exploration_depth(turns(("rg x", "/" * 5_000_000), ("sed " + " " * 1_000_000, ""))) == 0
 
 
+def gold(*paths: str) -> str:
+    """Returns a patch that changes these files."""
+    return Patch.between(dict.fromkeys(paths, "1\n"), dict.fromkeys(paths, "2\n")).text
+
+
 def test_efficiency_counts_files_and_calls() -> None:
     shell = turns(("cat ./src/a.py", "x"), ("cat src/a.py src/b.py", "x"), ("cat c.py", FAILED))
     view = Turn(
         action="", calls=(ToolCall("view_file", {"path": "./d.py"}),), results=(ToolResult("x"),)
     )
     submit = Turn(action="", calls=(ToolCall("submit"),), results=(ToolResult("", submitted=True),))
-    exploration = explored([*shell, view, submit])
-    assert exploration.files == {"src/a.py", "src/b.py", "d.py"}
-    assert exploration.num_commands == 4
-    assert exploration_efficiency({"src/a.py", "d.py"}, [*shell, view, submit]) == 0.5
-    assert exploration_efficiency({"z.py"}, shell) == exploration_efficiency({"z.py"}, []) == 0
+    examined = [*shell, view, submit]  # three files in four calls
+    assert exploration_efficiency(gold("src/a.py", "d.py"), examined) == 2 / 4
+    wide = turns(("cat a.py b.py c.py", "x"))
+    assert exploration_efficiency(gold("a.py"), wide) == 1 / 3
+    for others in (shell, []):
+        assert exploration_efficiency(gold("z.py", "c.py"), others) == 0
+    new = Patch.between({}, {"src/a.py": "1\n"}).text
+    assert exploration_efficiency(new, shell) == 0  # the base has no such file
 
 
 @pytest.mark.parametrize("path", ["/testbed/src/a.py", "/workspace/./src/a.py", "/src/a.py"])
 def test_an_absolute_path_names_the_gold_file_it_ends_with(path: str) -> None:
-    assert exploration_efficiency({"src/a.py"}, turns((f"cat {path}", "x"))) == 1
+    assert exploration_efficiency(gold("src/a.py"), turns((f"cat {path}", "x"))) == 1
     for tool in ("view", "view_file"):
         viewed = turns((path, "x"), tool=tool, argument="path")
-        assert exploration_efficiency({"src/a.py", "a.py"}, viewed) == 1
-        assert exploration_efficiency({"a.py"}, viewed) == 1
-        assert exploration_efficiency({"rc/a.py", "b/src/a.py"}, viewed) == 0
-    assert exploration_efficiency({"a.py"}, turns(("cat src/a.py", "x"))) == 0
+        assert exploration_efficiency(gold("src/a.py", "a.py"), viewed) == 1
+        assert exploration_efficiency(gold("a.py"), viewed) == 1
+        assert exploration_efficiency(gold("rc/a.py", "b/src/a.py"), viewed) == 0
+    assert exploration_efficiency(gold("a.py"), turns(("cat src/a.py", "x"))) == 0
 
 
 def test_calls_are_validated_by_the_schemas_of_the_toolset() -> None:

@@ -165,8 +165,8 @@ def suite_of(store: TemplateStore, tmp_path_factory: pytest.TempPathFactory) -> 
     def suite(program: Path | Mapping[str, str]) -> Suite:
         if not isinstance(program, Path):
             program = write_files(tmp_path_factory.mktemp("program"), program)
-        spec = store.get(Project(name="program", folder=program).task()).spec
-        return Suite(spec, "auto", has_own_pytest=False)
+        task = Project(name="program", folder=program).task()
+        return Suite(task, store.get(task), "auto")
 
     return suite
 

@@ -5,6 +5,7 @@ import resource
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import pytest
 from episodes import in_another_process, run_command
@@ -13,11 +14,19 @@ from sandbox_fixtures import write_files
 from synthesis_project import write_project
 
 from coding_gym import load_tasks
-from coding_gym.errors import InvalidArgumentError, InvalidTaskError
+from coding_gym.errors import GradingError, InvalidArgumentError, InvalidTaskError
 from coding_gym.grading import grade
-from coding_gym.patch import Patch
+from coding_gym.patch import NO_REPAIR, Patch
 from coding_gym.sandbox import open_sandbox
-from coding_gym.synthesis import Progress, Project, copy_project, synthesize
+from coding_gym.sandbox.options import SandboxOptions
+from coding_gym.synthesis import (
+    Progress,
+    Project,
+    confirming,
+    copy_project,
+    pipeline,
+    synthesize,
+)
 from coding_gym.synthesis.confirming import confirm
 from coding_gym.synthesis.coverage_report import find_copies
 from coding_gym.synthesis.suite import Attempt, Suite
@@ -52,21 +61,6 @@ def test_the_same_seed_gives_the_same_tasks_and_another_gives_others(
     assert json.dumps([t.to_row() for t in again]) == json.dumps([t.to_row() for t in tasks])
     other = synthesize(project, 2, seed=1, store=store, confirms=False)
     assert {task.task_id for task in other} != {task.task_id for task in tasks[:2]}
-
-
-@pytest.mark.parametrize("number", [0, N - 1])
-def test_gold_patch_resolves_and_a_harmless_patch_does_not(
-    tasks: tuple[Task, ...], store: TemplateStore, number: int
-) -> None:
-    task = tasks[number]
-    template = store.get(task)
-    assert grade(task, template, Patch(task.gold_patch)).resolved
-    nothing = Patch.between({}, {"notes.txt": "Nothing.\n"})
-    assert not grade(task, template, nothing).resolved
-    idle = grade(task, template, nothing, challenge="none")
-    assert not idle.resolved
-    assert set(idle.fail_to_pass.values()) == {"failed"}
-    assert set(idle.pass_to_pass.values()) == {"passed"}
 
 
 def test_visible_tests_pass_and_hidden_tests_are_removed(
@@ -213,16 +207,37 @@ def test_a_copy_has_no_environments_and_caches(tmp_path: Path) -> None:
         copy_project(tmp_path / "nowhere", tmp_path / "trees")
 
 
-def test_repaired_tree_of_a_project_is_graded_once(
-    tasks: tuple[Task, ...], store: TemplateStore
+def test_confirmed_tasks_resolve_and_the_repaired_tree_is_graded_once(
+    project: Project, store: TemplateStore, tasks: tuple[Task, ...], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    repaired: set[tuple[object, ...]] = set()
-    assert [confirm(task, store, "auto", repaired) for task in tasks[:2]] == ["", ""]
-    assert len(repaired) == 1
-    other = Patch.between({}, {"shop/more.py": "MORE = 1\n"}).text
-    problem = confirm(replace(tasks[1], gold_patch=other), store, "auto", repaired)
-    assert problem
-    assert len(repaired) == 1
+    check = mock.Mock(wraps=grade)
+    monkeypatch.setattr(confirming, "grade", check)
+    assert synthesize(project, 3, store=store) == tasks[:3]
+    patches = [call.args[2] for call in check.call_args_list]
+    gold = Patch(tasks[0].gold_patch)
+    assert sorted(patches, key=str) == sorted([gold, *[NO_REPAIR] * 3], key=str)
+    assert grade(tasks[0], store.get(tasks[0]), gold).resolved
+
+
+def test_tasks_that_the_grader_refuses_are_dropped(
+    project: Project, store: TemplateStore, tasks: tuple[Task, ...], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wrong = Patch.between({}, {"shop/more.py": "MORE = 1\n"}).text
+    options = SandboxOptions()
+    for changes in (
+        {"gold_patch": wrong},
+        {"fail_to_pass": tasks[0].pass_to_pass, "pass_to_pass": ()},
+        {"fail_to_pass": tasks[0].fail_to_pass[:1], "pass_to_pass": tasks[0].fail_to_pass[1:]},
+    ):
+        with pytest.raises(InvalidTaskError):
+            confirm(replace(tasks[0], **changes), store, options)
+    reports: list[Progress] = []
+    failures = [GradingError("no report"), InvalidTaskError("refused"), None]
+    monkeypatch.setattr(pipeline, "confirm", mock.Mock(side_effect=failures))
+    assert synthesize(project, 1, store=store, on_progress=reports.append) == tasks[2:3]
+    names = [task.task_id for task in tasks[:2]]
+    dropped = [drop for drop in reports[-1].dropped if drop[0] in names]
+    assert dropped == list(zip(names, ["no report", "refused"], strict=True))
 
 
 def test_the_command_makes_tasks_that_the_grader_confirmed(tmp_path: Path) -> None:

@@ -315,8 +315,5 @@ def test_eval_script_runs_without_commands_that_write_hidden_tests(newline):
     before, _, rest = EVAL_SCRIPT.partition("git checkout 1111111")
     kept = rest[rest.index("cat > setup.cfg") : rest.rindex("\ngit checkout")]
     assert (task.runner, task.test_command) == ("swebench", before + kept)
-
-
-def test_pytest_runner_takes_the_lines_between_the_markers():
     task = loaded(row(eval_script=EVAL_SCRIPT))
     assert (task.runner, task.test_command) == ("pytest", MARKED)

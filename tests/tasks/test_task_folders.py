@@ -143,6 +143,7 @@ def test_tests_of_other_runners_need_not_be_files(tmp_path):
         (MANIFEST, BASE | VISIBLE, {"gold.patch": ""}, "gold.patch"),
         (MANIFEST, BASE | VISIBLE, {"gold.patch": "hello\n"}, "gold.patch"),
         (FIXED_MANIFEST, FIXED | VISIBLE, {"gold.patch": None}, "gold.patch"),
+        (MANIFEST, BASE | VISIBLE, {"plan.json": b"\xff"}, "plan.json"),
     ],
 )
 def test_unusable_file_is_refused_by_name(tmp_path, manifest, tree, files, named):
@@ -153,13 +154,6 @@ def test_unusable_file_is_refused_by_name(tmp_path, manifest, tree, files, named
         else:
             write_files(folder, {name: content})
     assert named in refusal(folder)
-
-
-def test_plan_that_is_not_utf_8_refuses_only_its_task(tmp_path):
-    (make(tmp_path / "a") / "plan.json").write_bytes(b"\xff")
-    make(tmp_path / "b", MANIFEST.replace("calc-add", "calc-other"))
-    assert len(load_tasks(tmp_path, task_ids="calc-other")) == 1
-    assert refusal(tmp_path).startswith(str(tmp_path / "a" / "plan.json"))
 
 
 def test_folder_without_tasks_is_refused(tmp_path):

@@ -91,11 +91,8 @@ def test_every_kind_of_file_gives_the_same_tasks(tmp_path, name, write):
     assert tasks[0].problem_statement == "broken\u2028here"
 
 
-def test_a_json_file_may_hold_one_row(tmp_path):
-    assert len(load_tasks(write_json(tmp_path / "one.json", row()))) == 1
-
-
-def test_blank_lines_and_a_byte_order_mark_are_skipped(tmp_path):
+def test_files_may_hold_one_row_blank_lines_and_a_byte_order_mark(tmp_path):
+    assert load_tasks(write_json(tmp_path / "one.json", row())) == load_tasks([row()])
     path = tmp_path / "rows.jsonl"
     path.write_text("\ufeff" + json.dumps(row()) + "\n\n  \n" + json.dumps(row(2)), "utf-8")
     assert len(load_tasks(str(path))) == 2

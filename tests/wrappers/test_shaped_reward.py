@@ -166,7 +166,7 @@ def test_weights_of_all_parts_sum_to_less_than_one(make: Make) -> None:
         {"patch_similarity": 0.4, "file_match": -0.6},
         {"patch_similarity": 0.4, "visible_tests": 0.6},
         {"areno": 0.5},  # from -1 to 1
-        {"swe_rl_similarity": -0.3, "file_match": 0.4},
+        {"areno": -0.3, "file_match": 0.4},
     ):
         with pytest.raises(InvalidArgumentError, match=list(parts)[-1]):
             make(parts)
