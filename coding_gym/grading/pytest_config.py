@@ -4,16 +4,11 @@ from collections.abc import Mapping
 
 # The files that configure pytest, in its order of precedence.
 CONFIG_FILES = (
-    "pytest.toml",
-    ".pytest.toml",
-    "pytest.ini",
-    ".pytest.ini",
-    "pyproject.toml",
-    "tox.ini",
-    "setup.cfg",
+    *("pytest.toml", ".pytest.toml", "pytest.ini", ".pytest.ini"),
+    *("pyproject.toml", "tox.ini", "setup.cfg"),
 )
-# Values that override the project's options, so all tests run in one process, once and in order.
-# An option that the installed pytest and its plug-ins do not have is ignored.
+# Values that override the project's options, so that all tests run in one process, once and in
+# order. Options that the installed pytest and its plug-ins do not have are ignored.
 NEUTRAL_OPTIONS: Mapping[str, object] = {
     "markexpr": "",
     "keyword": "",

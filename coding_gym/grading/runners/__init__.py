@@ -31,10 +31,7 @@ _RUNNERS: dict[str, Runner] = {
             is_by_file=True,
         ),
         OutputRunner(
-            name="go",
-            names=GO,
-            parse=read_go,
-            default_command="go test -json -count=1 ./...",
+            name="go", names=GO, parse=read_go, default_command="go test -json -count=1 ./..."
         ),
         JunitRunner(name="junit", names=_TESTS),
         OutputRunner(name="tap", names=_TESTS, parse=read_tap),
