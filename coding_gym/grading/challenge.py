@@ -103,10 +103,9 @@ class Challenge:
     def num_bits(self, tests: Collection[str]) -> int:
         """Returns the number of bits that a program has to guess to forge all of these tests."""
         sides = [unit.side for unit in self.units_of(tests) if unit.is_bit]
-        # A program that guesses the direction in which the base errs may know the draws of all
-        # units with a side, so these units are one bit together.
-        bits_of_sides = 1 if any(sides) else 0
-        return sides.count(0) + bits_of_sides
+        # Units with a side are one bit together: the direction in which the base errs may be the
+        # same for all of them.
+        return sides.count(0) + (1 if any(sides) else 0)
 
     def unit_numbers(self, tests: Collection[str]) -> list[int]:
         """Returns the numbers of the units of these tests, in order."""
@@ -123,10 +122,7 @@ class Challenge:
         return first, frozenset(numbers) - first
 
     def rewritten(
-        self,
-        files: Mapping[str, bytes],
-        negated: Collection[int],
-        extra_edits: Iterable[Edit] = (),
+        self, files: Mapping[str, bytes], negated: Collection[int], extra_edits: Iterable[Edit] = ()
     ) -> dict[str, bytes]:
         """Returns the test files with some units negated; omits files that differ from `digests`.
 

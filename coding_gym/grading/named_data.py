@@ -86,13 +86,7 @@ class _Names(ast.NodeVisitor):
         return None
 
     def _called(self, name: str, args: list[ast.expr], owner: ast.expr | None) -> str | None:
-        """Returns the path that a call makes; None if it makes none.
-
-        Args:
-            name: The name of the function.
-            args: The arguments.
-            owner: The object of a method.
-        """
+        """Returns the path that a call makes, or None; ``owner`` is the object of a method."""
         if name in _IDENTITY_FUNCTIONS:
             argument = args[0] if args else owner
             return self._path(argument) if argument else None
@@ -150,14 +144,13 @@ def data_of_tests(
     named_paths = read_paths | resolve(path for names in all_names for path in names.paths)
     named_stems = {_stem(path) for path in named_paths if "/" in path}
     data_folders = {*test_folders, *read_paths, *map(posixpath.dirname, read_paths)} - {""}
-    # A folder is part of the program if it is above one of these files and modules. A suffix limits
-    # this to files with the same suffix.
+    # The folders above these files and modules belong to the program: all files in the folders, or
+    # only files with the suffix, if it is not empty.
     program = [(f"{module}/", "") for names in all_names for module in names.modules]
     for path in changed_by_gold:
-        is_data_of_gold = _stem(path) in named_stems or data_folders.intersection(_parents(path))
         if path.endswith(_SOURCES):
             program.append((path, ""))
-        elif not is_data_of_gold:
+        elif _stem(path) not in named_stems and data_folders.isdisjoint(_parents(path)):
             program.append((path, _suffix(path)))
 
     @cache
@@ -167,31 +160,24 @@ def data_of_tests(
         return not folder or any(path.startswith(prefixes) for path in files)
 
     def is_data(path: str) -> bool:
-        if path.endswith(_SOURCES):
-            if is_program(posixpath.dirname(path)):
-                return False
-            names, is_named = read_paths, path in read_paths
-        else:
-            names, is_named = named_paths, path in named_paths or _stem(path) in named_stems
-        suffix = _suffix(path)
-        return is_named or any(p in names and not is_program(p, suffix) for p in _parents(path))
+        is_source, suffix = path.endswith(_SOURCES), _suffix(path)
+        if is_source and is_program(posixpath.dirname(path)):
+            return False
+        names = read_paths if is_source else named_paths
+        if path in names or (not is_source and _stem(path) in named_stems):
+            return True
+        return any(folder in names and not is_program(folder, suffix) for folder in _parents(path))
 
     return {path for path in paths if is_data(path)}
 
 
 def _resolve(texts: Iterable[str], parts: set[str], test_folders: set[str]) -> set[str]:
-    """Returns the paths from the root that paths in tests can name.
-
-    Args:
-        texts: The paths in tests.
-        parts: All parts of the paths to match, with and without suffix. For speed, names without
-            such a part are skipped.
-        test_folders: The folders to which paths in tests are relative.
-    """
+    """Returns the paths from the root that paths in tests can name."""
     parents = {parent for folder in test_folders for parent in _parents(folder)}
     resolved: set[str] = set()
     for name in {_relative_name(text) for text in texts}:
         head, tail = posixpath.split(name)
+        # For speed: names without a part of a path or its folders match no path.
         if not parts.isdisjoint((_stem(tail), posixpath.basename(head))):
             folders = test_folders | parents if "/" in name else test_folders
             resolved |= {posixpath.normpath(posixpath.join(folder, name)) for folder in folders}

@@ -244,13 +244,7 @@ class TestFile:
         yield from self._reversals(check.node)
 
     def other_cells(
-        self,
-        node: Function,
-        cell: ast.expr,
-        outputs: Sequence[str],
-        rng: Random,
-        *,
-        is_exact: bool,
+        self, node: Function, cell: ast.expr, outputs: Sequence[str], rng: Random, *, is_exact: bool
     ) -> Iterator[Unit]:
         """Yields candidate units that replace a cell of a table, the best first."""
         yield from self._near_misses(node, cell, outputs, rng, is_exact=is_exact)

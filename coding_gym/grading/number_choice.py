@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
 from functools import cached_property
+from itertools import product
 from math import log10
 from random import Random
 
@@ -93,8 +94,11 @@ class Surroundings:
     @cached_property
     def _sums(self) -> dict[str, set[int]]:
         """The sums and differences of every two numbers, by the name of an attribute."""
-        groups = {name: _integers(self._words[name]) for name in ("function", "line")}
-        return {name: _sums_and_differences(numbers) for name, numbers in groups.items()}
+        sums: dict[str, set[int]] = {}
+        for name in ("function", "line"):
+            pairs = [*product(_integers(self._words[name]), repeat=2)]
+            sums[name] = {a + b for a, b in pairs} | {a - b for a, b in pairs}
+        return sums
 
 
 def new_words(text: str, other: str) -> list[str]:
@@ -105,7 +109,3 @@ def new_words(text: str, other: str) -> list[str]:
 
 def _integers(words: Iterable[str]) -> list[int]:
     return [int(word) for word in words if word.isdecimal() and len(word) <= _MAX_DIGITS]
-
-
-def _sums_and_differences(numbers: Sequence[int]) -> set[int]:
-    return {a + b for a in numbers for b in numbers} | {a - b for a in numbers for b in numbers}

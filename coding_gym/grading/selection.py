@@ -109,15 +109,14 @@ def path_matcher(patterns: Iterable[str]) -> Callable[[str], bool]:
     A pattern without a slash matches file names. ``/.cargo/*`` matches in every folder,
     ``./setup.cfg`` only at the root.
     """
-    any_pattern = re.compile("|".join(map(fnmatch.translate, _globs(patterns))) or r"(?!)")
-    return lambda path: any_pattern.match(f"/{path}") is not None
-
-
-def _globs(patterns: Iterable[str]) -> list[str]:
-    return [
-        pattern[1:] if pattern.startswith("./") else f"*{'' if '/' in pattern else '/'}{pattern}"
-        for pattern in patterns
-    ]
+    globs: list[str] = []  # of paths that begin with a slash
+    for pattern in patterns:
+        if pattern.startswith("./"):
+            globs.append(pattern[1:])
+        else:
+            globs.append(f"*{pattern}" if "/" in pattern else f"*/{pattern}")
+    any_glob = re.compile("|".join(map(fnmatch.translate, globs)) or r"(?!)")
+    return lambda path: any_glob.match(f"/{path}") is not None
 
 
 def _is_read_at_startup(path: str) -> bool:

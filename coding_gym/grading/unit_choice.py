@@ -50,10 +50,10 @@ class UnitChoice:
     def choose(self) -> None:
         """Rejects units until runs with the gold patch end as expected.
 
-        A round runs two versions. The slots of a function are assigned to these versions by one
-        binary digit of their index, so that every two slots are in different versions in some
-        round; in one further round a draw assigns them. These rounds repeat until all of them have
-        succeeded without a failure in between.
+        A round runs two versions, each of which negates some slots. A binary digit of the slots'
+        indices assigns slots to versions, another digit in each round, so that every two slots of a
+        function are once in different versions. In a last round a draw assigns them. The rounds
+        repeat until all of them have succeeded without a failure in between.
         """
         self._verify(range(len(self._slots)))  # rejects most unusable units
         num_digits = max(slot.index for slot in self._slots).bit_length()
@@ -71,9 +71,8 @@ class UnitChoice:
     def _split(self, digit: int) -> tuple[list[int], list[int]]:
         """Returns the numbers of slots whose index has 1 at a binary digit, and those with 0."""
         digits = [slot.index >> digit & 1 for slot in self._slots]
-        ones = [number for number, value in enumerate(digits) if value == 1]
-        zeros = [number for number, value in enumerate(digits) if value == 0]
-        return ones, zeros
+        numbers = range(len(digits))
+        return [n for n in numbers if digits[n] == 1], [n for n in numbers if digits[n] == 0]
 
     def verify_alone(self) -> bool:
         """Returns whether fail-to-pass tests can run alone; calls `_clear_bits`.
@@ -114,19 +113,15 @@ class UnitChoice:
         return self._runs.challenge(self._reached, units)
 
     def _expectations(self, unit: Unit) -> set[tuple[str, str]]:
-        """Returns the words that a unit of a fail-to-pass test replaces, each with the subject.
-
-        The subject is the function or attribute of the program whose value the check compares.
-        """
+        """Returns the words that a unit of fail-to-pass tests replaces, each with `subject_of`."""
         if set(self._runs.task.fail_to_pass).isdisjoint(unit.tests):
             return set()
         function, check = self._runs.checks[unit.checks[0]]
         text, subject = function.file.source.text, subject_of(check.actual)
-        pairs = set()
+        words: set[str] = set()
         for edit in unit.edits:
-            words = new_words(text[edit.start : edit.end], edit.replacement)
-            pairs |= {(word, subject) for word in words}
-        return pairs
+            words |= {*new_words(text[edit.start : edit.end], edit.replacement)}
+        return {(word, subject) for word in words}
 
     def _verify(self, negated: Collection[int]) -> bool:
         """Returns whether a run ends as expected; if not, rejects the units that are the cause."""
@@ -158,10 +153,7 @@ class UnitChoice:
         return is_expected and not rejected
 
     def _breaking_unit(self, run: Run, active: Sequence[int]) -> int:
-        """Returns the number of an active unit that makes a run incomplete or edits test files.
-
-        Runs with halves of the active units find this unit.
-        """
+        """Returns the number of an active unit that makes a run incomplete or edits test files."""
         if run.timed_out:  # the report has the start of the test that ran then, and no end
             names = {test: self._runs.name(test, run) for test in self._reached}
             started = [test for test, name in names.items() if name in run.statuses]
@@ -170,8 +162,8 @@ class UnitChoice:
             active = [number for number in units if number in active] or active
         while len(active) > 1:
             middle = len(active) // 2
-            half, other_half = active[:middle], active[middle:]
-            active = other_half if self._runs.run(self._challenge, half).is_whole else half
+            is_whole = self._runs.run(self._challenge, active[:middle]).is_whole
+            active = active[middle:] if is_whole else active[:middle]
         return active[0]
 
     def _culprits(
@@ -205,11 +197,7 @@ class UnitChoice:
         return run.is_whole and statuses == {TestStatus.PASSED}
 
     def _clear_bits(self, tests: Sequence[str], run: Run, negated: Collection[int]) -> set[str]:
-        """Clears ``is_bit`` of units whose checks pass at base.
-
-        Returns:
-            The tests that end as expected.
-        """
+        """Clears ``is_bit`` of units whose checks pass at base; returns the tests that passed."""
         challenge = self._challenge
         passed_tests = set()
         for test in tests:

@@ -47,11 +47,11 @@ Replacements = tuple[tuple[ast.expr, str], ...]  # parts of an expected value, e
 
 
 class NearMiss(NamedTuple):
-    """A wrong expected value, as replacements of parts of the right value.
+    """A wrong expected value, as new sources of parts of the right value.
 
     Attributes:
         replacements: The parts, each with its new source.
-        is_bit: The `Unit.is_bit` of a unit that makes these replacements.
+        is_bit: The `Unit.is_bit` of the unit that makes these replacements.
         side: The `Unit.side` of this unit.
     """
 
@@ -100,11 +100,7 @@ def is_literal(value: ast.expr) -> bool:
 
 
 def near_misses(
-    source: SourceText,
-    scope: Lines,
-    expected: ast.expr,
-    outputs: Sequence[str],
-    rng: Random,
+    source: SourceText, scope: Lines, expected: ast.expr, outputs: Sequence[str], rng: Random
 ) -> list[NearMiss]:
     """Returns near misses of an expected value, bits first.
 
@@ -153,8 +149,7 @@ def _swaps(source: SourceText, expected: ast.expr, base: Any) -> Iterator[Replac
 def _groups(part: _Part, rng: Random) -> Iterator[tuple[list[str], int]]:
     """Yields groups of literals that a reader may take for the original, with a `Unit.side`.
 
-    One literal of each group is used. If the base's number is unknown, a group has all numbers that
-    differ in one digit.
+    If the base's number is unknown, a group has all numbers that differ in one digit.
     """
     value, text, output = part.value, part.text, part.output
     if isinstance(value, str) and isinstance(output, str) and part.is_verbatim:
@@ -179,10 +174,9 @@ def _groups(part: _Part, rng: Random) -> Iterator[tuple[list[str], int]]:
 
 
 def _similar_distance(distance: int, rng: Random) -> int:
-    """Returns a distance with the same number of binary digits, one of which differs.
+    """Returns a distance with one other binary digit; the first digit stays.
 
-    The relation is symmetric: if A results from B with some probability, B results from A with the
-    same probability.
+    The relation is symmetric: A results from B as probably as B results from A.
     """
     if distance < 2:  # the only distance with so few digits
         return distance
@@ -268,12 +262,8 @@ def _surroundings(
     start, end = source.span(node)
     before, after = source.text[first:start], source.text[end:last]
     outside = source.text[:first] + source.text[last:]
-    return Surroundings(
-        function=before + after,
-        file=before + after + outside,
-        line=before.rpartition("\n")[2] + " " + after.partition("\n")[0],
-        outputs="\n".join(outputs),
-    )
+    line = before.rpartition("\n")[2] + " " + after.partition("\n")[0]
+    return Surroundings(before + after, before + after + outside, line, "\n".join(outputs))
 
 
 def _wrong_output(expected: ast.expr, outputs: Sequence[str]) -> Any:
