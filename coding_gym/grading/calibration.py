@@ -44,8 +44,13 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
     if USUAL_RUNS * duration_s > _LONG_S:
         text = "the plan of %s takes about %d test runs of %.0f s; later grades reuse this plan"
         _log.warning(text, task.task_id, USUAL_RUNS, duration_s)
-    checked = CheckedRuns(task, tree, gold, first, duration_s)
-    runs = [first, *checked.drop_failing_checks()]
+    return _plan(CheckedRuns(task, tree, gold, first, duration_s), rng)
+
+
+def _plan(checked: CheckedRuns, rng: Random) -> Plan:
+    """Returns the plan of a task whose first run is complete."""
+    task = checked.task
+    runs = [checked.first, *checked.drop_failing_checks()]
     statuses = {t: {run.status(checked.name(t, run)) for run in runs} for t in task.expected_tests}
     stable = [test for test in statuses if statuses[test] == {TestStatus.PASSED}]
     flaky = [t for t in statuses if TestStatus.PASSED in statuses[t] and t not in stable]

@@ -11,7 +11,8 @@ report has to guess which checks are negated. Terms of this package:
 - **version**: the test files with some units negated; each unit is negated in one of two versions.
 - **draw**: the secret random choice of the version that negates a unit.
 - **bit**: a unit whose draw neither the source nor the base reveals, so a forger has to guess it.
-- **side**: the direction in which the base errs, if its number lies between those of both versions.
+- **side**: above or below the base's number. A unit has the side of its original number, if its
+  near miss is on the other side.
 - **proof**: a unit whose checks pass in both versions only if a program forges their outcomes.
 - **near miss**: a wrong expected value that looks like the right value.
 - **level**: the kind of negation, from ``value`` (near misses) to ``structure`` (no negation).
@@ -96,27 +97,26 @@ class Challenge:
         return numbers.union(*self.reached.values()) <= {*range(len(self.checks))}
 
     def level(self, test: str) -> Level:
-        """Returns the level of the strongest unit of a test."""
+        """Returns the level of the strongest unit of a test; ``STRUCTURE`` without units."""
         levels = {unit.level for unit in self.units_of([test])}
         return next((level for level in Level if level in levels), Level.STRUCTURE)
 
     def num_bits(self, tests: Collection[str]) -> int:
         """Returns the number of bits that a program has to guess to forge all of these tests."""
         sides = [unit.side for unit in self.units_of(tests) if unit.is_bit]
-        # Units with a side are one bit together: the direction in which the base errs may be the
-        # same for all of them.
+        # Units with a side are one bit together, because all of them may have the same side.
         return sides.count(0) + (1 if any(sides) else 0)
 
     def unit_numbers(self, tests: Collection[str]) -> list[int]:
-        """Returns the numbers of the units of these tests, in order."""
+        """Returns the numbers of the units of these tests, sorted and without repeats."""
         return sorted({number for test in tests for number in self._units_by_test.get(test, ())})
 
     def units_of(self, tests: Collection[str]) -> list[Unit]:
-        """Returns the units of these tests, in order."""
+        """Returns the units of these tests, by number and without repeats."""
         return [self.units[number] for number in self.unit_numbers(tests)]
 
     def draw(self, tests: Collection[str], rng: Random) -> tuple[frozenset[int], frozenset[int]]:
-        """Draws the units that each of two versions negates; each unit is in one of them."""
+        """Draws a version for each unit of some tests; returns the units' numbers, by version."""
         numbers = self.unit_numbers(tests)
         first = frozenset(number for number in numbers if rng.getrandbits(1))
         return first, frozenset(numbers) - first

@@ -17,7 +17,7 @@ from coding_gym.source_text import Edit
 from coding_gym.syntax import Function
 from coding_gym.task import Task
 
-_MAX_TRIES = 5  # runs that drop checks or options with which tests fail
+_MAX_TRIES = 5  # runs, each of which can drop checks, tables or an option
 # A negated assertion can make a test wait forever. The time limit of a run is `_MAX_SLOWDOWN` times
 # the duration of the first run, plus `_SLACK_S`.
 _MAX_SLOWDOWN = 10.0

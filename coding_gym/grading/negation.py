@@ -45,7 +45,7 @@ _ASSERTS = re.compile(r"assert|(^|_)(check|verify|expect|same|equals?)(_|$|(?=[A
 _SUPPRESSES = re.compile(r"suppress|raises|warns", re.IGNORECASE)
 # Names of functions and methods that compare with a tolerance.
 _TOLERANT = re.compile(r"almost|approx|close", re.IGNORECASE)
-# Assertions that compare exactly, as source text; a function of the tests can have a tolerance.
+# Assertions that compare exactly. Other functions are not listed, as they can have a tolerance.
 _EXACT = re.compile(r"assert |self\.assert(Count|Dict|List|MultiLine|Sequence|Set|Tuple)?Equals?\(")
 
 
@@ -388,7 +388,7 @@ def names_in(check: Check) -> set[str]:
 
 
 def subject_of(actual: ast.expr | None) -> str:
-    """Returns the name of the function or attribute that gives a value; "" for other values."""
+    """Returns the name of the function or attribute whose value is compared; "" if unknown."""
     match actual:
         case ast.Call(func=ast.Name(id=name)) | ast.Attribute(attr=name):
             return name
@@ -523,7 +523,7 @@ def _only_expected(node: Function, checks: Sequence[Check]) -> set[str]:
 
 
 def _columns(call: ast.Call) -> Iterator[tuple[str, tuple[ast.expr, ...], list[ast.expr]]]:
-    """Yields the name and cells of each column of a literal parameter table, and all its rows."""
+    """Yields the columns of a literal parameter table: name, cells, and the rows of the table."""
     match call:
         case ast.Call(
             args=[names, ast.List(elts=rows) | ast.Tuple(elts=rows)],

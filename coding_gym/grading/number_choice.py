@@ -53,8 +53,8 @@ class Surroundings:
         weights = [self._weight(other, original) for other in similar]
         total = sum([original_weight, *weights])
         smallest_share = min(original_weight, *weights) / total
-        # Rejection sampling: with this probability of a bit, the original and the near miss are as
-        # probable in these roles as in exchanged roles.
+        # Rejection sampling makes a bit of these two numbers as probable as a bit of the same two
+        # numbers in exchanged roles.
         is_as_probable = rng.random() * (1 - smallest_share) < 1 - original_weight / total
         return rng.choices(similar, weights)[0], is_as_probable
 

@@ -34,7 +34,7 @@ class Plan:
         excluded: Flaky pass-to-pass tests; grades ignore them.
         unstable: Flaky fail-to-pass tests; one pass in two runs of a version is enough.
         xfailing: Tests whose status with the gold patch is ``XFAILED``, which counts as a pass.
-        is_plain: Whether runs use pytest's faster ``--assert=plain``; no result changes with it.
+        is_plain: Whether runs use pytest's faster ``--assert=plain``, which changes no result.
         is_alone: Whether fail-to-pass tests have the same outcomes in a run without other tests.
     """
 
@@ -48,7 +48,7 @@ class Plan:
 
     @property
     def digest(self) -> str:
-        """A hash of the content of the plan."""
+        """A hash of the content of the plan: 16 hexadecimal digits."""
         return hashlib.sha256(self.to_text("").encode()).hexdigest()[:16]
 
     def counts(self, tests: Collection[str]) -> dict[str, int]:

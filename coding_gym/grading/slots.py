@@ -90,7 +90,7 @@ class SlotFinder:
         return [slot for function, checks in functions for slot in self._slots_of(function, checks)]
 
     def _slots_of(self, function: TestFunction, checks: Mapping[int, Check]) -> list[Slot]:
-        """Returns the slots of a function: its table's rows, and the checks that use no row."""
+        """Returns the slots of a function: rows of its table, and checks that no row negates."""
         table, candidates = function.table, []
         if table:
             row_checks = {n: c for n, c in checks.items() if table.name in names_in(c)}

@@ -137,7 +137,7 @@ class TestTree:
             yield self.select(Patch(self._task.gold_patch)).patch
 
     def _attempt(self, patch: Patch, *, is_plain: bool, **options: Any) -> Run:
-        """Runs the tests in a new sandbox; returns a later failure as `Run.start_error`.
+        """Runs the tests in a new sandbox; returns an infrastructure failure as `Run.start_error`.
 
         A failure to open the sandbox is raised, because no patch can cause it.
         """

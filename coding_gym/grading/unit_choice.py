@@ -48,14 +48,14 @@ class UnitChoice:
         return self._runs.challenge(self._reached, [slot.unit for slot in self._slots])
 
     def choose(self) -> None:
-        """Rejects units until runs with the gold patch end as expected.
+        """Rejects units until runs with the gold patch have the expected outcomes.
 
         A round runs two versions, each of which negates some slots. A binary digit of the slots'
         indices assigns slots to versions, another digit in each round, so that every two slots of a
         function are once in different versions. In a last round a draw assigns them. The rounds
         repeat until all of them have succeeded without a failure in between.
         """
-        self._verify(range(len(self._slots)))  # rejects most unusable units
+        self._verify(range(len(self._slots)))  # one run with all units rejects most unusable units
         num_digits = max(slot.index for slot in self._slots).bit_length()
         splits = [self._split(digit) for digit in range(num_digits)]
         num_verified = 0
@@ -77,8 +77,8 @@ class UnitChoice:
     def verify_alone(self) -> bool:
         """Returns whether fail-to-pass tests can run alone; calls `_clear_bits`.
 
-        They can if the fail-to-pass tests and the other tests end as expected in separate runs with
-        the gold patch, and no fail-to-pass test ends as expected in both versions at base.
+        They can if the fail-to-pass tests and the other tests pass in separate runs with the gold
+        patch, and no fail-to-pass test passes in both versions at base.
         """
         early = [test for test in self._runs.task.fail_to_pass if test in self._stable]
         late = [test for test in self._stable if test not in early]
@@ -124,7 +124,11 @@ class UnitChoice:
         return {(word, subject) for word in words}
 
     def _verify(self, negated: Collection[int]) -> bool:
-        """Returns whether a run ends as expected; if not, rejects the units that are the cause."""
+        """Runs the tests with some slots negated, and rejects units that cause unexpected outcomes.
+
+        Returns:
+            Whether all outcomes were as expected and no unit was rejected.
+        """
         ordered = [number for number in negated if self._slots[number].candidates]
         active = frozenset(ordered)
         challenge = self._challenge

@@ -10,7 +10,7 @@ from coding_gym.grading.report import Run
 from coding_gym.task import Task
 
 _MAX_NAMED = 3  # tests in a grade's detail
-_MAX_NAME, _MAX_COMPARED = 200, 500  # code under test can report many long names
+_MAX_NAME, _MAX_COMPARED = 200, 500  # limits, as code under test can report many long names
 _UNNAMED = 'an assertion failed, its negation passed, or neither ran (challenge="passed" names it)'
 
 
@@ -88,7 +88,7 @@ def _explanation(
 
 
 def _similar_names(test: str, run: Run, expected: Collection[str]) -> list[str]:
-    """Returns up to three similar names of unexpected tests; of the same file for a node id."""
+    """Returns up to three similar names of unexpected tests; for a node id, of the same file."""
     file, colons, _ = test.partition("::")
     prefix = file if colons else ""
     names = (n for n in run.statuses if n.startswith(prefix) and len(n) <= _MAX_NAME)

@@ -77,9 +77,9 @@ def read_matplotlib(log: str) -> dict[str, str]:
 
 
 def log_spellings(node_id: str) -> set[str]:
-    """Returns the ids other than ``node_id`` that SWE-bench reads from the log of a pytest test.
+    """Returns the shortened ids that SWE-bench's log readers return for a pytest test.
 
-    Only ids with parameters differ: ``test_x[not a]`` is read as ``test_x[not``.
+    Only ids with parameters have them: some readers return ``test_x[not`` for ``test_x[not a]``.
     """
     if "[" not in node_id:
         return set()
@@ -224,7 +224,7 @@ def read_maven(log: str) -> dict[str, str]:
 
 
 def read_phpunit(log: str) -> dict[str, str]:
-    """Reads ``phpunit --testdox``: the title of a suite, then its tests."""
+    """Reads ``phpunit --testdox``, which prints the title of each suite before its tests."""
     words = {"✔": PASSED, "✘": FAILED, "↩": SKIPPED}
     statuses = {}
     suite: str | None = None

@@ -61,8 +61,8 @@ def _empty_stdin() -> None:
 def _move_above_limit(descriptor: int, lowest: int) -> int:
     """Moves a descriptor above the limit of open files; returns the new descriptor.
 
-    So tests that count or close all descriptors do not affect the descriptor. Programs that tests
-    start do not inherit the descriptor.
+    Tests that count or close all descriptors up to the limit do not affect the new descriptor, and
+    programs that tests start do not inherit it.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= soft < _MAX_FILES:

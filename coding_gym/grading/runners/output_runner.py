@@ -189,8 +189,8 @@ class CommandRunner(OutputRunner):
     A test passes if its command exits with 0. The commands run one after another in one sandbox.
 
     Prefer a runner that reads results by name. With this runner, the code under test can exit with
-    0, and a patch can change scripts that only other scripts name, and files that a command names
-    by a folder or a glob, except for files with names of tests.
+    0. A patch can also change scripts that only other scripts name, and files that a command names
+    only by a folder or a glob, unless the files have names of tests.
     """
 
     def problem(self, task: Task) -> str:
