@@ -77,11 +77,7 @@ def _plan(checked: CheckedRuns, rng: Random) -> Plan:
 
 
 def _check_first_run(run: Run) -> None:
-    """Checks that the tests ran; otherwise the plan would be empty, and challenge no patch.
-
-    Raises:
-        GradingError: The tests did not start, or their run was killed.
-    """
+    """Raises a `GradingError` if the tests did not run: an empty plan would challenge no patch."""
     if run.start_error:
         raise GradingError(f"the tests do not start with the gold patch: {run.start_error}")
     if run.timed_out or run.out_of_memory or run.is_lost:

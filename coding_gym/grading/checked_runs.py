@@ -201,7 +201,7 @@ class CheckedRuns:
         return [run, self.run()]
 
     def _drop_cause(self, run: Run) -> bool:
-        """Drops failed checks, or else one cause of failures of tests that passed as written.
+        """Drops failed checks, or else one possible cause of failures that the first run lacks.
 
         The cause can be the new ids of rows, the option ``--assert=plain`` or the checks of the
         test; they are dropped in this order. A test that also fails in a second run is not flaky.

@@ -128,11 +128,7 @@ def new_plan(task: Task, template: Template, *, backend: str = "auto") -> Plan:
 
 
 def _tree(task: Task, template: Template, backend: str) -> TestTree:
-    """Returns the base tree of a task.
-
-    Raises:
-        GradingError: The task cannot be graded.
-    """
+    """Returns the base tree of a task; raises a `GradingError` if the task cannot be graded."""
     problem = "" if task.expected_tests else "it names no test that must pass"
     try:
         problem = problem or get_runner(task.runner).problem(task)

@@ -76,8 +76,8 @@ class Check:
         actual: The expression of the program's value; None if this expression is not known.
         expected: The expression of the expected value; None if this expression is not known.
         others: Arguments of an assert call that may be the expected value, without ``expected``.
-        is_ending: Whether ``node`` is the last statement of a function without assertions; an
-            appended assertion, which fails, negates it.
+        is_ending: Whether ``node`` is the last statement of a function without assertions; a false
+            assertion after this statement negates the check.
     """
 
     node: ast.stmt

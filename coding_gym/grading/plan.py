@@ -70,10 +70,7 @@ class Plan:
 
     @classmethod
     def from_text(cls, text: str, key: str = "") -> "Plan | None":
-        """Returns the plan in a text of `to_text`, or None.
-
-        None means that the text is not a plan of this version with this key; "" accepts any key.
-        """
+        """Returns the plan in a text; None unless it has this version and key ("" for any key)."""
         try:
             version, stored_key, plan = _STORED.validate_json(text)
         except ValidationError:

@@ -127,11 +127,7 @@ def _read_verdict(text: str) -> dict[str, Any]:
 
 
 def _without_verdict(frame: str, result: ExecResult) -> Run:
-    """Returns the run of a supervisor that printed no verdict.
-
-    Raises:
-        GradingError: The supervisor did not start.
-    """
+    """Returns the run of a supervisor without verdict; raises a `GradingError` if none started."""
     if result.out_of_memory:
         return Run(out_of_memory=True)
     if f"{frame} began" in result.output:

@@ -124,11 +124,7 @@ class UnitChoice:
         return {(word, subject) for word in words}
 
     def _verify(self, negated: Collection[int]) -> bool:
-        """Runs the tests with some slots negated, and rejects units that cause unexpected outcomes.
-
-        Returns:
-            Whether all outcomes were as expected and no unit was rejected.
-        """
+        """Returns whether a run has the expected outcomes; if not, rejects units as the cause."""
         ordered = [number for number in negated if self._slots[number].candidates]
         active = frozenset(ordered)
         challenge = self._challenge

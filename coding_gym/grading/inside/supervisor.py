@@ -44,10 +44,7 @@ def _hide() -> None:
 
 
 def _receive(size: int) -> bytes:
-    """Reads ``size`` bytes from standard input.
-
-    A buffer would read more, and a forked test process would inherit it.
-    """
+    """Reads ``size`` bytes from standard input, without a buffer that a fork would inherit."""
     data = b""
     while len(data) < size:
         chunk = os.read(0, size - len(data))
