@@ -204,12 +204,12 @@ def _status(reports: Sequence[tuple[str, str, bool]]) -> TestStatus:
         if outcome == "rerun":  # a marker of pytest-rerunfailures starts the test again
             outcomes, has_xfail, subtest_failed = {}, False, False
         elif phase == "subtest":
-            subtest_failed |= outcome == "failed" and not is_xfail
+            subtest_failed = subtest_failed or (outcome == "failed" and not is_xfail)
         elif phase in outcomes or phase not in _PHASES:
             return TestStatus.ERROR
         else:
             outcomes[phase] = outcome
-            has_xfail |= is_xfail
+            has_xfail = has_xfail or is_xfail
     return _combine(outcomes, has_xfail, subtest_failed)
 
 

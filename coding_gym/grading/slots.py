@@ -77,12 +77,11 @@ class SlotFinder:
             for number in numbers:
                 self._tests_by_check.setdefault(number, []).append(test)
         self._base = runs.reports_of_base()
-        self._hidden = {
-            (change.path, line)
-            for change in Patch(runs.task.test_patch).files
-            for line in _new_lines(change, runs.first.files.get(change.path, b""))
-            if line not in runs.task.problem_statement
-        }
+        self._hidden: set[tuple[str, str]] = set()  # paths and lines that the policy cannot see
+        for change in Patch(runs.task.test_patch).files:
+            for line in _new_lines(change, runs.first.files.get(change.path, b"")):
+                if line not in runs.task.problem_statement:
+                    self._hidden.add((change.path, line))
 
     def slots(self) -> list[Slot]:
         """Returns the slots of all functions, each with at least one candidate."""

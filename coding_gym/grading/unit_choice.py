@@ -145,8 +145,8 @@ class UnitChoice:
             rejected |= self._culprits(outcome, units, reports)
             if outcome.failed and not units:  # the cause can be a unit of another test
                 path = test.partition("::")[0]
-                in_file = {n for n in active if challenge.units[n].edits[0].path == path}
-                rejected |= in_file or active
+                units_of_file = {n for n in active if challenge.units[n].edits[0].path == path}
+                rejected |= units_of_file or active
         for number in rejected:
             del self._slots[number].candidates[0]
         is_expected = all(o.status is TestStatus.PASSED for o in outcomes.values())
