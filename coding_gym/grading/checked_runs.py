@@ -196,8 +196,8 @@ class CheckedRuns:
             if not self._drop_cause(run):
                 break
             run = self.run()
-        executed = {number for reports in self.reports(run).values() for number in reports}
-        self.checks = [pair for n, pair in enumerate(self.checks) if n in executed]
+        executed_checks = {number for reports in self.reports(run).values() for number in reports}
+        self.checks = [pair for n, pair in enumerate(self.checks) if n in executed_checks]
         return [run, self.run()]
 
     def _drop_cause(self, run: Run) -> bool:

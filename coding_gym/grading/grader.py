@@ -148,14 +148,14 @@ def _graded(
     task: Task, template: Template, tree: TestTree, patch: Patch, challenge: str, rng: Random
 ) -> Grade:
     """Returns the grade, without its duration."""
-    dropped: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
     try:
         is_challenged = challenge != "none" and not task.impossible_test
         selection = tree.select(patch, is_challenged=is_challenged)
-        dropped = selection.dropped_paths
+        paths = selection.dropped_paths
         if selection.patch.is_empty:
-            changed = "only tests, their configuration or data were" if dropped else "nothing was"
-            return _refusal(GradeReason.EMPTY_PATCH, f"{changed} changed", dropped)
+            changed = "only tests, their configuration or data were" if paths else "nothing was"
+            return _refusal(GradeReason.EMPTY_PATCH, f"{changed} changed", paths)
         plan = Plan()
         if is_challenged:
             plan = stored_plan(task, template, lambda: _new_plan(task, template, tree))
@@ -166,8 +166,8 @@ def _graded(
         else:
             verdict = _graded_plainly(task, tree, selection.patch)
     except PatchError as error:
-        return _refusal(GradeReason.PATCH_NOT_APPLIED, str(error), dropped)
-    return replace(verdict, dropped_paths=dropped, detail=verdict.detail + _not_graded(dropped))
+        return _refusal(GradeReason.PATCH_NOT_APPLIED, str(error), paths)
+    return replace(verdict, dropped_paths=paths, detail=verdict.detail + _not_graded(paths))
 
 
 def _not_graded(paths: Sequence[str]) -> str:

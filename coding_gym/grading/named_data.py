@@ -174,14 +174,14 @@ def data_of_tests(
 def _resolve(texts: Iterable[str], parts: set[str], test_folders: set[str]) -> set[str]:
     """Returns the paths from the root that paths in tests can name."""
     parents = {parent for folder in test_folders for parent in _parents(folder)}
-    resolved: set[str] = set()
+    paths: set[str] = set()
     for name in {_relative_name(text) for text in texts}:
         head, tail = posixpath.split(name)
         # For speed: names without a part of a path or its folders match no path.
         if not parts.isdisjoint((_stem(tail), posixpath.basename(head))):
             folders = test_folders | parents if "/" in name else test_folders
-            resolved |= {posixpath.normpath(posixpath.join(folder, name)) for folder in folders}
-    return resolved
+            paths |= {posixpath.normpath(posixpath.join(folder, name)) for folder in folders}
+    return paths
 
 
 def _relative_name(text: str) -> str:

@@ -46,17 +46,17 @@ class Surroundings:
             One of ``others``, and whether it can be a bit: a reader of this source and of the
             original cannot infer which of them is the original.
         """
-        similar = [other for other in others if self._are_similar(original, other)]
-        if not similar:
+        similar_sources = [other for other in others if self._are_similar(original, other)]
+        if not similar_sources:
             return rng.choice(others), False
-        original_weight = self._weight(original, similar[0])
-        weights = [self._weight(other, original) for other in similar]
+        original_weight = self._weight(original, similar_sources[0])
+        weights = [self._weight(other, original) for other in similar_sources]
         total = sum([original_weight, *weights])
         smallest_share = min(original_weight, *weights) / total
         # Rejection sampling makes a bit of these two numbers as probable as a bit of the same two
         # numbers in exchanged roles.
         is_as_probable = rng.random() * (1 - smallest_share) < 1 - original_weight / total
-        return rng.choices(similar, weights)[0], is_as_probable
+        return rng.choices(similar_sources, weights)[0], is_as_probable
 
     def _weight(self, text: str, other: str) -> float:
         """Returns the relative probability of the number in ``text`` that differs in ``other``."""
@@ -67,12 +67,12 @@ class Surroundings:
 
     def _are_similar(self, left: str, right: str) -> bool:
         """Whether two sources differ only in a number, and these numbers have the same features."""
-        lefts, rights = new_words(left, right), new_words(right, left)
-        if len(lefts) != 1 or len(rights) != 1 or not (lefts[0] + rights[0]).isdecimal():
+        words, other_words = new_words(left, right), new_words(right, left)
+        if len(words) != 1 or len(other_words) != 1 or not (words[0] + other_words[0]).isdecimal():
             return False
         if len(left) != len(right) or _WORDS.sub("", left) != _WORDS.sub("", right):
             return False  # the signs or the numbers of digits differ
-        return self._features(lefts[0]) == self._features(rights[0])
+        return self._features(words[0]) == self._features(other_words[0])
 
     def _features(self, word: str) -> tuple[bool, ...]:
         """Returns facts from which a reader could infer whether a number is the original."""

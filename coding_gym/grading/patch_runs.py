@@ -87,10 +87,10 @@ class PatchRuns:
         """
         outcomes = {}
         for test in early:
-            first = self.outcomes[test][0]
-            is_outside = self.plan.challenge.is_recorded and first.first_wrong < 0
-            if first.status is not TestStatus.PASSED and (is_outside or test not in self.drawn):
-                outcomes[test] = [first]
+            outcome = self.outcomes[test][0]
+            is_outside = self.plan.challenge.is_recorded and outcome.first_wrong < 0
+            if outcome.status is not TestStatus.PASSED and (is_outside or test not in self.drawn):
+                outcomes[test] = [outcome]
         return outcomes
 
     def _run_tests(self, negated: Collection[int], tests: Sequence[str]) -> Run:
@@ -158,9 +158,9 @@ class PatchRuns:
         for test in self.task.expected_tests:
             results = outcomes.get(test, ())
             failures = [result for result in results if result.status is not TestStatus.PASSED]
-            worst = min(failures, key=lambda outcome: outcome.rank, default=None)
-            statuses[test] = worst.status if worst else self._status(test, len(results), run)
-            messages[test] = worst.message if worst else ""
+            failure = min(failures, key=lambda outcome: outcome.rank, default=None)
+            statuses[test] = failure.status if failure else self._status(test, len(results), run)
+            messages[test] = failure.message if failure else ""
         verdict = judge(self.task, statuses, messages, run)
         levels = self.plan.counts(self.task.fail_to_pass)
         forged_tests = [test for test in outcomes if self._is_forged(test, outcomes[test])]

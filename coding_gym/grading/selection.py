@@ -62,23 +62,23 @@ def select(
     """
     test_files = {normpath(path) for path in test_files}
     gold = {normpath(path) for path in Patch(task.gold_patch).paths}
-    hidden = Patch(task.test_patch)
-    tests = test_files | {normpath(path) for path in hidden.paths}
+    hidden_patch = Patch(task.test_patch)
+    tests = test_files | {normpath(path) for path in hidden_patch.paths}
     folders = _test_folders(tests)
     modules = {path: texts.get(path, "") for path in tests if path.endswith(".py")}
-    for change in hidden.files:
+    for change in hidden_patch.files:
         if change.path in modules:
             modules[change.path] = _after(change, modules[change.path])
-    changed = {normpath(path) for path in patch.paths} - gold
-    data = data_of_tests(changed, modules.values(), modules, gold) if changed else set()
-    protected = tests | data
-    trusted = gold - {path for path in test_files if is_challenged and path.endswith(".py")}
+    changed_paths = {normpath(path) for path in patch.paths} - gold
+    data = data_of_tests(changed_paths, modules.values(), modules, gold) if changed_paths else set()
+    protected_paths = tests | data
+    trusted_paths = gold - {path for path in test_files if is_challenged and path.endswith(".py")}
     matches = path_matcher(patterns)
 
     def is_protected(path: str) -> bool:
-        if path in trusted:
+        if path in trusted_paths:
             return False
-        is_test = path in protected or path.startswith(folders) or matches(path)
+        is_test = path in protected_paths or path.startswith(folders) or matches(path)
         return is_test or _is_read_at_startup(path)
 
     graded_texts, dropped_paths = [], set()

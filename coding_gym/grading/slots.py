@@ -138,7 +138,7 @@ class SlotFinder:
         """
         if not tests:
             return []
-        valid = (unit for unit in units if function.file.is_valid(function.node, unit.edits))
+        valid_units = (unit for unit in units if function.file.is_valid(function.node, unit.edits))
         is_optional = all(self._runs.checks[number][1].where.is_optional for number in checks)
         return [
             replace(
@@ -148,7 +148,7 @@ class SlotFinder:
                 level=Level.STRUCTURE if is_optional else unit.level,
                 is_bit=unit.is_bit and not is_optional and self._is_hidden(function.file, unit),
             )
-            for unit in islice(valid, _MAX_CANDIDATES)
+            for unit in islice(valid_units, _MAX_CANDIDATES)
         ]
 
     def _is_hidden(self, file: TestFile, unit: Unit) -> bool:
@@ -165,8 +165,8 @@ def _new_lines(change: FileChange, content: bytes) -> set[str]:
         content: The file after the change.
     """
     lines = change.text.split("\n")
-    added = Counter(line[1:].strip() for line in lines if line.startswith("+"))
-    removed = Counter(line[1:].strip() for line in lines if line.startswith("-"))
+    added_lines = Counter(line[1:].strip() for line in lines if line.startswith("+"))
+    removed_lines = Counter(line[1:].strip() for line in lines if line.startswith("-"))
     text = content.decode("utf-8", "surrogateescape")
-    before = Counter(line.strip() for line in text.split("\n")) - added + removed
-    return added.keys() - before.keys()
+    lines_before = Counter(line.strip() for line in text.split("\n")) - added_lines + removed_lines
+    return added_lines.keys() - lines_before.keys()

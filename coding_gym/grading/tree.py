@@ -168,9 +168,9 @@ class TestTree:
                 f"test_patch of {self._task.task_id} does not apply to its base: {error}"
             ) from error
         apply_patch(sandbox, patch)
-        existing = read_files(sandbox, self.paths)
+        contents = read_files(sandbox, self.paths)
         # A compiled program is not compared after the run, because the run can rebuild it.
-        files = {path: data for path, data in existing.items() if b"\0" not in data}
+        files = {path: data for path, data in contents.items() if b"\0" not in data}
         rewritten = rewrite(files) if rewrite else {}
         _write_files(sandbox, rewritten)
         load = os.getloadavg()[0] / (os.cpu_count() or 1)  # of the whole machine

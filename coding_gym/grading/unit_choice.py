@@ -156,9 +156,9 @@ class UnitChoice:
         """Returns the number of an active unit that makes a run incomplete or edits test files."""
         if run.timed_out:  # the report has the start of the test that ran then, and no end
             names = {test: self._runs.name(test, run) for test in self._reached}
-            started = [test for test, name in names.items() if name in run.statuses]
-            unended = [t for t in started if run.status(names[t]) is TestStatus.MISSING]
-            units = self._challenge.unit_numbers(unended)
+            started_tests = [test for test, name in names.items() if name in run.statuses]
+            unended_tests = [t for t in started_tests if run.status(names[t]) is TestStatus.MISSING]
+            units = self._challenge.unit_numbers(unended_tests)
             active = [number for number in units if number in active] or active
         while len(active) > 1:
             middle = len(active) // 2
@@ -183,8 +183,8 @@ class UnitChoice:
                 else:
                     culprits.add(number)
         if outcome.failed and units:
-            executed = [n for n, unit in units.items() if reports.keys() & set(unit.checks)]
-            culprits.add(max(executed or units, key=lambda number: units[number].checks))
+            executed_units = [n for n, unit in units.items() if reports.keys() & set(unit.checks)]
+            culprits.add(max(executed_units or units, key=lambda number: units[number].checks))
         return culprits
 
     def _end_as_expected(self, tests: Sequence[str], negated: Collection[int]) -> bool:

@@ -55,15 +55,15 @@ def _reason(
     if not run.has_ended:
         reason = error_line(run.tail)
         return GradeReason.TESTS_FAILED, f"the test process ended before all tests ended: {reason}"
-    decided = [test for test, status in statuses.items() if status is not TestStatus.UNDECIDED]
-    failed_tests = [test for test in decided if statuses[test] is not TestStatus.PASSED]
+    decided_tests = [t for t, status in statuses.items() if status is not TestStatus.UNDECIDED]
+    failed_tests = [test for test in decided_tests if statuses[test] is not TestStatus.PASSED]
     if failed_tests:
         names = ", ".join(f"{test} ({statuses[test]})" for test in failed_tests[:_MAX_NAMED])
         more = ", …" if len(failed_tests) > _MAX_NAMED else ""
-        count = f"{len(failed_tests)} of {len(decided)} tests did not pass: {names}{more}"
+        count = f"{len(failed_tests)} of {len(decided_tests)} tests did not pass: {names}{more}"
         detail = [count, *_explanation(run, failed_tests, statuses, messages)]
         return GradeReason.TESTS_FAILED, "; ".join(detail)
-    if len(decided) < len(statuses):
+    if len(decided_tests) < len(statuses):
         return GradeReason.TESTS_FAILED, _UNNAMED
     if len(statuses) == 1:
         return GradeReason.RESOLVED, "the expected test passed"
@@ -77,10 +77,10 @@ def _explanation(
     messages: Mapping[str, str],
 ) -> Iterator[str]:
     """Yields names similar to that of a missing test, and the message of the first failure."""
-    missing = [test for test in failed_tests if statuses[test] is TestStatus.MISSING]
-    similar = _similar_names(missing[0], run, statuses) if missing else []
-    if similar:
-        yield f"nearest reported names: {', '.join(similar)}"
+    missing_tests = [test for test in failed_tests if statuses[test] is TestStatus.MISSING]
+    similar_names = _similar_names(missing_tests[0], run, statuses) if missing_tests else []
+    if similar_names:
+        yield f"nearest reported names: {', '.join(similar_names)}"
     reasons = [messages[test] for test in failed_tests if messages.get(test)]
     if not run.statuses:
         reasons.append(error_line(run.tail, ""))  # the error message of pytest
@@ -92,5 +92,5 @@ def _similar_names(test: str, run: Run, expected: Collection[str]) -> list[str]:
     file, colons, _ = test.partition("::")
     prefix = file if colons else ""
     names = (n for n in run.statuses if n.startswith(prefix) and len(n) <= _MAX_NAME)
-    unexpected = (name for name in names if name not in expected)
-    return get_close_matches(test, islice(unexpected, _MAX_COMPARED))
+    unexpected_names = (name for name in names if name not in expected)
+    return get_close_matches(test, islice(unexpected_names, _MAX_COMPARED))

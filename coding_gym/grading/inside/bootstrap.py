@@ -72,10 +72,10 @@ def _move_above_limit(descriptor: int, lowest: int) -> int:
         resource.setrlimit(resource.RLIMIT_NOFILE, (top, hard))
         lowest = top - 1
         soft = min(soft, lowest)
-    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, lowest)
+    new_descriptor = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, lowest)
     os.close(descriptor)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return moved
+    return new_descriptor
 
 
 def _load(modules: "list[tuple[str, str]]") -> "Any":

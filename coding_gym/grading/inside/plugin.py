@@ -215,8 +215,8 @@ def run(reporter: "Any", settings: "dict[str, Any]") -> int:
 def run_pytest(arguments: "list[str]", plugins: "list[Any]") -> int:
     """Runs pytest as ``python -m pytest`` does; returns its exit code."""
     package = Path(str(pytest.__file__))  # a single module before pytest 5.4
-    started = package.with_name("__main__.py") if package.stem == "__init__" else package
-    vars(sys.modules["__main__"])["__file__"] = str(started)
-    sys.argv = [str(started), *arguments]
+    program = package.with_name("__main__.py") if package.stem == "__init__" else package
+    vars(sys.modules["__main__"])["__file__"] = str(program)
+    sys.argv = [str(program), *arguments]
     sys.path.insert(0, str(Path.cwd()))
     return int(pytest.main(arguments, plugins=plugins))

@@ -75,8 +75,8 @@ class OutputRunner:
 
     def files(self, task: Task) -> tuple[str, ...]:
         """Returns the test files that ids name, and the programs that the command starts."""
-        started = started_paths(self._command(task)) - Patch(task.gold_patch).paths
-        return tuple(sorted(_test_files(task) | started))
+        programs = started_paths(self._command(task)) - Patch(task.gold_patch).paths
+        return tuple(sorted(_test_files(task) | programs))
 
     def patterns(self, task: Task) -> tuple[str, ...]:
         """Returns `selection.path_matcher` patterns of further test and configuration files."""
@@ -230,8 +230,8 @@ class JunitRunner(OutputRunner):
         patterns = task.test_report.split()
         if not patterns:
             return "is missing; it must name the JUnit XML files, such as 'build/*.xml'"
-        outside = [p for p in patterns if p.startswith("/") or ".." in p.split("/")]
-        return f"must name files in the workspace, got {outside[0]!r}" if outside else ""
+        paths = [p for p in patterns if p.startswith("/") or ".." in p.split("/")]
+        return f"must name files in the workspace, got {paths[0]!r}" if paths else ""
 
     def _prepare(self, sandbox: Sandbox, task: Task) -> None:
         """Removes the files that match ``test_report``."""

@@ -128,9 +128,9 @@ def _programs(words: Iterable[str]) -> Iterator[str]:
 def _paths(words: Iterable[str]) -> set[str]:
     """Returns the paths in ``words``; paths outside of the workspace without their folders."""
     paths = {posixpath.normpath(word) for word in words if word and not word.startswith("-")}
-    outside = {path for path in paths if path.startswith(("/", ".."))}
-    names = {path.rpartition("/")[2] for path in outside - {"/"}}
-    return (paths - outside - {"."}) | names
+    outside_paths = {path for path in paths if path.startswith(("/", ".."))}
+    names = {path.rpartition("/")[2] for path in outside_paths - {"/"}}
+    return (paths - outside_paths - {"."}) | names
 
 
 def _patterns(paths: Iterable[str]) -> tuple[str, ...]:

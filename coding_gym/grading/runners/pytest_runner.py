@@ -21,7 +21,7 @@ class PytestRunner:
 
     def problem(self, task: Task) -> str:
         """Returns the problem of an id that pytest or a challenge cannot select, or ""."""
-        hidden = Patch(task.test_patch).paths
+        hidden_paths = Patch(task.test_patch).paths
         for test in task.expected_tests:
             path, colons, name = test.partition("::")
             if not colons:
@@ -32,7 +32,7 @@ class PytestRunner:
                 return f"expected test {test!r} names {path!r}; in ids '[' begins parameters"
             is_doctest = "." in name.partition("[")[0].partition("::")[0]
             is_source = path.endswith(".py") and TEST_FOLDER_NAMES.isdisjoint(path.split("/"))
-            if is_doctest and is_source and path not in hidden:
+            if is_doctest and is_source and path not in hidden_paths:
                 return f"expected test {test!r} is a doctest in a source file, which patches edit"
         return ""
 
