@@ -16,7 +16,7 @@ from coding_gym.patch import Patch
 from coding_gym.task import Task
 
 _log = logging.getLogger(__name__)
-_LONG_S = 300.0  # a calibration that is expected to take longer logs a warning
+_LONG_S = 300.0  # `calibrate` logs a warning if it will probably take longer
 
 
 def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
@@ -44,24 +44,22 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
     if USUAL_RUNS * duration_s > _LONG_S:
         text = "the plan of %s takes about %d test runs of %.0f s; later grades reuse this plan"
         _log.warning(text, task.task_id, USUAL_RUNS, duration_s)
-    checked = CheckedRuns(task, tree, gold, first, duration_s)
-    runs = [first, *checked.drop_failing_checks()]
+    return _plan(CheckedRuns(task, tree, gold, first, duration_s), rng)
 
-    def statuses(test: str) -> list[TestStatus]:
-        return [run.status(checked.name(test, run)) for run in runs]
 
-    passes = {
-        test: [status is TestStatus.PASSED for status in statuses(test)]
-        for test in task.expected_tests
-    }
-    stable = [test for test, results in passes.items() if all(results)]
-    flaky = [t for t, results in passes.items() if any(results) and t not in stable]
+def _plan(checked: CheckedRuns, rng: Random) -> Plan:
+    """Returns the plan of a task whose first run is complete."""
+    task = checked.task
+    runs = [checked.first, *checked.drop_failing_checks()]
+    statuses = {t: {run.status(checked.name(t, run)) for run in runs} for t in task.expected_tests}
+    stable = [test for test in statuses if statuses[test] == {TestStatus.PASSED}]
+    flaky = [t for t in statuses if TestStatus.PASSED in statuses[t] and t not in stable]
     unstable = [test for test in flaky if test in task.fail_to_pass]
     if not stable:
         return Plan()
     reached = reached_checks(checked, [*stable, *unstable], runs[-1])
     slots = SlotFinder(checked, reached, rng).slots()
-    slots = [slot for slot in slots if not {*unstable}.issuperset(slot.unit.tests)]
+    slots = [slot for slot in slots if not {*slot.unit.tests} <= {*unstable}]
     choice = UnitChoice(checked, reached, slots, stable, rng)
     is_alone = False
     if slots:
@@ -72,7 +70,7 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
         challenge=choice.final_challenge(),
         excluded=tuple(test for test in flaky if test not in unstable),
         unstable=tuple(unstable),
-        xfailing=tuple(t for t in task.expected_tests if {*statuses(t)} == {TestStatus.XFAILED}),
+        xfailing=tuple(t for t in statuses if statuses[t] == {TestStatus.XFAILED}),
         is_plain=checked.is_plain,
         is_alone=is_alone,
     )

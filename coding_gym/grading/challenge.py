@@ -4,13 +4,16 @@ A correct program passes each original check and fails each negated check. A pro
 report has to guess which checks are negated. Terms of this package:
 
 - **base**: the program without a patch; it has the bug.
-- **check**: one assertion of a test, wrapped so that it records its outcome and the test continues.
+- **check**: one assertion of a test; it records its outcome, and the test continues.
 - **negated**: changed so that a correct program fails it; an unchanged check is *original*.
 - **unit**: edits that negate one check, or all checks that use one row of a parameter table.
-- **slot**: a check or a row to negate; calibration chooses its unit from several candidates.
+- **slot**: a check or a row to negate. Its *candidates* are units, from which calibration chooses.
 - **version**: the test files with some units negated; each unit is negated in one of two versions.
 - **draw**: the secret random choice of the version that negates a unit.
 - **bit**: a unit whose draw neither the source nor the base reveals, so a forger has to guess it.
+- **side**: above or below the base's number. A unit has the side of its original number, if its
+  near miss is on the other side.
+- **proof**: a unit whose checks pass in both versions only if a program forges their outcomes.
 - **near miss**: a wrong expected value that looks like the right value.
 - **level**: the kind of negation, from ``value`` (near misses) to ``structure`` (no negation).
 - **sample**: the pass-to-pass tests that a grade runs in both versions.
@@ -18,7 +21,7 @@ report has to guess which checks are negated. Terms of this package:
 - **calibration**: the test runs, with the gold patch and at base, that make a plan.
 """
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -41,12 +44,14 @@ class Outcome:
     """The status of a test in one run, and the checks that determine this status.
 
     Attributes:
-        status: `TestStatus.PASSED` if every check ended as expected.
-        message: The reason for another status.
-        passed: The original checks that passed.
-        wrongly_passed: The negated checks that passed.
-        failed: Whether an original check failed, or the test itself did not pass.
-        first_wrong: The number of the first check with a wrong result; -1 for the test itself.
+        status: `TestStatus.PASSED` if every original check passed and every negated check failed.
+        message: The reason for a status other than ``PASSED``, or "".
+        passed: The numbers of the original checks that passed.
+        wrongly_passed: The numbers of the negated checks that passed.
+        failed: Whether an original check failed, a check was not reached, or a failure occurred
+            outside of the checks.
+        first_wrong: The number of the first check that failed or was not reached, or else of the
+            first negated check that passed; -1 without such checks.
     """
 
     status: TestStatus
@@ -58,7 +63,7 @@ class Outcome:
 
     @property
     def rank(self) -> tuple[bool, int]:
-        """Sort key, the same in both versions: failed outcomes first, then by number of check."""
+        """Sort key: outcomes with ``failed`` first, then by the number of the first wrong check."""
         return not self.failed, self.first_wrong
 
 
@@ -67,11 +72,11 @@ class Challenge:
     """The checks and units of a task's tests.
 
     Attributes:
-        checks: The checks, by number.
+        checks: The locations of the checks, by number.
         units: The units, by number.
-        reached: The checks that each test reaches with a correct program.
-        names: Reported ids of parametrised tests whose ids are replaced, by test id.
-        shape: Edits that both versions have.
+        reached: The numbers of the checks that each test reaches with a correct program.
+        names: Neutral ids of parametrised tests whose ids reveal expected values, by original id.
+        shape: Edits of both versions, which give the tests in ``names`` their neutral ids.
         digests: SHA-256 of the test files, by path; the edits are valid only for this content.
         is_recorded: Whether checks record their outcomes. If not, a failed check ends its test, and
             each function has at most one check and one unit.
@@ -87,42 +92,37 @@ class Challenge:
 
     @property
     def is_consistent(self) -> bool:
-        """Whether all numbers of checks are those of `checks`; a stored plan can be damaged."""
-        numbers = [*self.reached.values(), *(unit.checks for unit in self.units)]
-        return all(0 <= number < len(self.checks) for checks in numbers for number in checks)
+        """Whether all numbers of checks are indices of `checks`; a stored plan can be damaged."""
+        numbers = {number for unit in self.units for number in unit.checks}
+        return numbers.union(*self.reached.values()) <= {*range(len(self.checks))}
 
     def level(self, test: str) -> Level:
-        """Returns the level of the strongest unit of a test."""
+        """Returns the level of the strongest unit of a test; ``STRUCTURE`` without units."""
         levels = {unit.level for unit in self.units_of([test])}
         return next((level for level in Level if level in levels), Level.STRUCTURE)
 
     def num_bits(self, tests: Collection[str]) -> int:
         """Returns the number of bits that a program has to guess to forge all of these tests."""
-        units = [unit for unit in self.units_of(tests) if unit.is_bit]
-        num_without_side = sum(unit.side == 0 for unit in units)
-        # Groups of units on one side can have a feature in common, such as the base's output. So a
-        # guess of the direction in which the base errs may decide all units with a side.
-        return num_without_side + (num_without_side < len(units))
+        sides = [unit.side for unit in self.units_of(tests) if unit.is_bit]
+        # Units with a side are one bit together, because all of them may have the same side.
+        return sides.count(0) + (1 if any(sides) else 0)
 
     def unit_numbers(self, tests: Collection[str]) -> list[int]:
-        """Returns the numbers of the units of these tests, in order."""
+        """Returns the numbers of the units of these tests, sorted and without repeats."""
         return sorted({number for test in tests for number in self._units_by_test.get(test, ())})
 
     def units_of(self, tests: Collection[str]) -> list[Unit]:
-        """Returns the units of these tests, in order."""
+        """Returns the units of these tests, by number and without repeats."""
         return [self.units[number] for number in self.unit_numbers(tests)]
 
     def draw(self, tests: Collection[str], rng: Random) -> tuple[frozenset[int], frozenset[int]]:
-        """Draws the units that each of two versions negates; each unit is in one of them."""
+        """Draws a version for each unit of some tests; returns the units' numbers, by version."""
         numbers = self.unit_numbers(tests)
         first = frozenset(number for number in numbers if rng.getrandbits(1))
         return first, frozenset(numbers) - first
 
     def rewritten(
-        self,
-        files: Mapping[str, bytes],
-        negated: Collection[int],
-        extra_edits: Iterable[Edit] = (),
+        self, files: Mapping[str, bytes], negated: Collection[int], extra_edits: Iterable[Edit] = ()
     ) -> dict[str, bytes]:
         """Returns the test files with some units negated; omits files that differ from `digests`.
 
@@ -135,28 +135,28 @@ class Challenge:
         for number in negated:
             edits += self.units[number].edits
         for number, check in enumerate(self.checks if self.is_recorded else ()):
-            text = f"{RECORDER}[{number}]"
-            text = f"{text}, " if check.is_item else f"with {text}: "
-            edits.append(Edit(check.path, check.offset, check.offset, text))
-        return {
-            path: apply_edits(
-                decoded(data), [edit for edit in edits if edit.path == path], keeps_lines=True
-            ).encode()
-            for path, data in files.items()
-            if self.digests.get(path) == sha256(data).hexdigest()
-        }
+            recorder = f"{RECORDER}[{number}]"
+            wrapper = f"{recorder}, " if check.is_item else f"with {recorder}: "
+            edits.append(Edit(check.path, check.offset, check.offset, wrapper))
+        contents: dict[str, bytes] = {}
+        for path, data in files.items():
+            if self.digests.get(path) == sha256(data).hexdigest():
+                file_edits = [edit for edit in edits if edit.path == path]
+                contents[path] = apply_edits(decoded(data), file_edits, keeps_lines=True).encode()
+        return contents
 
     def outcome(self, test: str, run: Run, negated: Collection[int]) -> Outcome:
         """Returns the outcome of a test in a run that negates some units."""
         name = self.names.get(test, test)
         status = run.status(name)
-        negated_checks: dict[int, bool] = {}  # `Unit.is_every` by the number of a check
+        negated_checks: dict[int, bool] = {}  # `Unit.is_every`, by the number of the negated check
         for number in self._units_by_test.get(test, ()):
             if number in negated:
                 unit = self.units[number]
                 negated_checks |= dict.fromkeys(unit.checks, unit.is_every)
         if not self.is_recorded:
-            return _by_status(status, run.message(test), self.reached.get(test, ()), negated_checks)
+            checks = self.reached.get(test, ())
+            return _by_status(status, run.message(test), checks, negated_checks.keys())
         if status is not TestStatus.PASSED:
             return Outcome(status=status, message=run.message(name), failed=True)
         return self._by_checks(test, run.checks(name), negated_checks)
@@ -164,26 +164,30 @@ class Challenge:
     def _by_checks(
         self, test: str, reports: Mapping[int, CheckReport], negated_checks: Mapping[int, bool]
     ) -> Outcome:
+        """Returns the outcome of a test that passed, according to the reports of its checks."""
         passed, wrongly_passed, failures = set(), set(), dict[int, str]()
         for check in self.reached.get(test, ()):
             report = reports.get(check, CheckReport())
             if not report.num_passed and not report.num_failed:
                 if not self.checks[check].is_optional:
                     failures[check] = _NOT_REACHED
-            elif check not in negated_checks and report.num_failed:
+            elif check in negated_checks:
+                is_every = negated_checks[check]
+                if not report.num_failed or (is_every and report.num_passed):
+                    wrongly_passed.add(check)
+            elif report.num_failed:
                 failures[check] = report.message or _FAILED
-            elif check not in negated_checks:
+            else:
                 passed.add(check)
-            elif not report.num_failed or (report.num_passed and negated_checks[check]):
-                wrongly_passed.add(check)
-        first = min(failures or wrongly_passed, default=-1)
+        messages = failures or dict.fromkeys(wrongly_passed, _FORGED)
+        first_wrong = min(messages, default=-1)
         return Outcome(
-            status=TestStatus.FAILED if failures or wrongly_passed else TestStatus.PASSED,
-            message=failures.get(first, _FORGED if wrongly_passed else ""),
+            status=TestStatus.FAILED if messages else TestStatus.PASSED,
+            message=messages.get(first_wrong, ""),
             passed=frozenset(passed),
             wrongly_passed=frozenset(wrongly_passed),
             failed=bool(failures),
-            first_wrong=first,
+            first_wrong=first_wrong,
         )
 
     @cached_property
@@ -196,13 +200,14 @@ class Challenge:
 
 
 def _by_status(
-    status: TestStatus, message: str, checks: Sequence[int], negated_checks: Collection[int]
+    status: TestStatus, message: str, checks: Sequence[int], negated_checks: Set[int]
 ) -> Outcome:
     """Returns the outcome of a test whose checks do not record their outcomes."""
     has_passed = status is TestStatus.PASSED
-    if set(checks).isdisjoint(negated_checks):
-        passed = frozenset(checks) if has_passed else frozenset[int]()
-        return Outcome(status=status, message=message, passed=passed, failed=not has_passed)
-    if has_passed:
+    is_negated = not negated_checks.isdisjoint(checks)
+    if is_negated and has_passed:
         return Outcome(status=TestStatus.FAILED, message=_FORGED, wrongly_passed=frozenset(checks))
-    return Outcome(status=TestStatus.PASSED)
+    if is_negated:  # the negated check failed and so ended the test, as expected
+        return Outcome(status=TestStatus.PASSED)
+    passed = frozenset(checks if has_passed else ())
+    return Outcome(status=status, message=message, passed=passed, failed=not has_passed)

@@ -1,4 +1,4 @@
-"""Runs of hidden tests with the gold patch or at base, whose checks record their outcomes."""
+"""Runs of hidden tests with the gold patch or at base; the checks record their outcomes."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -17,7 +17,7 @@ from coding_gym.source_text import Edit
 from coding_gym.syntax import Function
 from coding_gym.task import Task
 
-_MAX_TRIES = 5  # runs that drop checks or options with which tests fail
+_MAX_TRIES = 5  # runs, each of which can drop checks, tables or an option
 # A negated assertion can make a test wait forever. The time limit of a run is `_MAX_SLOWDOWN` times
 # the duration of the first run, plus `_SLACK_S`.
 _MAX_SLOWDOWN = 10.0
@@ -36,7 +36,8 @@ class TestFunction:
     Attributes:
         file: The test file that defines the function.
         node: The syntax tree of the function.
-        ids: The node ids without parameters, ``FILE::CLASS::NAME``; several if classes inherit it.
+        ids: The node ids without parameters, ``FILE::CLASS::NAME``, one for each class that
+            inherits the function.
         table: The parameter table, if each row is one test; its rows are negated separately.
         rows: The row number of each test of the table, by test id.
     """
@@ -58,7 +59,7 @@ class CheckedRuns:
         task: The task.
         tree: The base tree, which runs the tests.
         gold: The graded part of the gold patch.
-        first: A run of the original tests with the gold patch.
+        first: A run of the unedited tests with the gold patch.
         duration_s: The duration of this run, in seconds.
 
     Attributes:
@@ -68,7 +69,7 @@ class CheckedRuns:
         checks: The checks of these functions, each with its function.
         ids_by_test: The test functions of each expected test, as ``FILE::CLASS::NAME``.
         is_recorded: Whether the runner records checks; if not, a failed check ends its test.
-        is_plain: Whether the tests run with ``--assert=plain``.
+        is_plain: Whether pytest runs with ``--assert=plain``.
     """
 
     def __init__(
@@ -129,7 +130,7 @@ class CheckedRuns:
         """Runs the tests with some units negated.
 
         Args:
-            challenge: The challenge of which units are negated; not needed to negate none.
+            challenge: The challenge that has the negated units; not needed without such units.
             negated: The numbers of the negated units.
             only: The tests to run; all by default.
             is_base: Whether the program is the base; by default, the gold patch is applied.
@@ -163,7 +164,7 @@ class CheckedRuns:
         }
 
     def reports_of_base(self) -> dict[str, Mapping[int, CheckReport]]:
-        """Returns the reports of the checks at base, with the values that these compare."""
+        """Returns the reports of the checks at base, with the values that the checks compare."""
         if not self.is_recorded:
             return {}
         all_edits: list[Edit] = []
@@ -195,42 +196,40 @@ class CheckedRuns:
             if not self._drop_cause(run):
                 break
             run = self.run()
-        executed = {number for reports in self.reports(run).values() for number in reports}
-        self.checks = [pair for n, pair in enumerate(self.checks) if n in executed]
+        executed_checks = {number for reports in self.reports(run).values() for number in reports}
+        self.checks = [pair for n, pair in enumerate(self.checks) if n in executed_checks]
         return [run, self.run()]
 
     def _drop_cause(self, run: Run) -> bool:
-        """Drops failed checks, or else one cause of failures of tests that passed as written.
+        """Drops failed checks, or else one possible cause of failures that the first run lacks.
 
         The cause can be the new ids of rows, the option ``--assert=plain`` or the checks of the
-        test; they are dropped in this order. A second run distinguishes such a test from a flaky
-        test.
+        test; they are dropped in this order. A test that also fails in a second run is not flaky.
 
         Returns:
             Whether a check, a table or the option was dropped.
         """
-        failed_checks = {
-            number
-            for reports in self.reports(run).values()
-            for number, report in reports.items()
-            if report.num_failed
-        }
+        failed_checks: set[int] = set()
+        for reports in self.reports(run).values():
+            failed_checks |= {number for number, report in reports.items() if report.num_failed}
         if failed_checks:
             self.checks = [pair for n, pair in enumerate(self.checks) if n not in failed_checks]
             return True
         tests = self._broken_tests(run)
         if tests:
             tests &= self._broken_tests(self.run())
-        functions = {name for test in tests for name in self.ids_by_test.get(test, ())}
-        if not functions or self._drop_tables(functions):
-            return bool(functions)
-        if not self.is_plain:
-            num_checks = len(self.checks)
-            self.checks = [pair for pair in self.checks if functions.isdisjoint(pair[0].ids)]
-            self.is_plain = len(self.checks) < num_checks  # the option may not have been the cause
-            return self.is_plain
-        self.is_plain = False
-        return True
+        function_ids = {id_ for test in tests for id_ in self.ids_by_test.get(test, ())}
+        if not function_ids:
+            return False
+        if self._drop_tables(function_ids):
+            return True
+        if self.is_plain:
+            self.is_plain = False
+            return True
+        num_checks = len(self.checks)
+        self.checks = [pair for pair in self.checks if function_ids.isdisjoint(pair[0].ids)]
+        self.is_plain = len(self.checks) < num_checks  # the option was perhaps not the cause
+        return self.is_plain
 
     def _broken_tests(self, run: Run) -> set[str]:
         """Returns the expected tests that passed in the first run and do not pass in ``run``."""
@@ -242,20 +241,21 @@ class CheckedRuns:
         }
 
     def _find_table(self, function: TestFunction, checks: Sequence[Check]) -> None:
-        """Sets the table of a function, if every row of it is one reported test."""
+        """Sets the table of a function, if each row of the table is one reported test."""
         table = function.file.table(function.node, checks)
         if table is None:
             return
-        reported = self.first.statuses
-        tests = [[t for t in reported if t.startswith(f"{name}[")] for name in function.ids]
-        if any(len(rows) != len(table.cells) for rows in tests):
-            return
-        function.table = table
-        function.rows = {test: row for rows in tests for row, test in enumerate(rows)}
+        rows: dict[str, int] = {}
+        for function_id in function.ids:
+            tests = [test for test in self.first.statuses if test.startswith(f"{function_id}[")]
+            if len(tests) != len(table.cells):
+                return
+            rows |= {test: row for row, test in enumerate(tests)}
+        function.table, function.rows = table, rows
 
-    def _drop_tables(self, functions: set[str]) -> bool:
+    def _drop_tables(self, function_ids: set[str]) -> bool:
         """Drops the tables of functions; returns whether any of these functions had a table."""
-        with_table = [f for f in self.functions if f.table and not functions.isdisjoint(f.ids)]
+        with_table = [f for f in self.functions if f.table and not function_ids.isdisjoint(f.ids)]
         for function in with_table:
             function.table, function.rows = None, {}
         self._rename_rows()
@@ -263,13 +263,13 @@ class CheckedRuns:
 
     def _rename_rows(self) -> None:
         """Replaces the ids of table rows by neutral ids, where the ids reveal the values."""
-        renamed = [(f, f.table.ids) for f in self.functions if f.table and f.table.ids]
-        self._shape = [edit for _, edits in renamed for edit in edits]
-        self._names = {
-            test: f"{test.partition('[')[0]}[row{row}]"
-            for function, _ in renamed
-            for test, row in function.rows.items()
-        }
+        self._shape: list[Edit] = []
+        self._names: dict[str, str] = {}
+        for function in self.functions:
+            if function.table and function.table.ids:
+                self._shape += function.table.ids
+                for test, row in function.rows.items():
+                    self._names[test] = f"{test.partition('[')[0]}[row{row}]"
 
 
 def _read_functions(
@@ -278,7 +278,7 @@ def _read_functions(
     """Returns the test functions whose source can be parsed, without duplicates."""
     test_files: dict[str, TestFile | None] = {}
     functions: dict[tuple[str, int], TestFunction] = {}
-    for function_id in dict.fromkeys(name for ids in ids_by_test for name in ids):
+    for function_id in dict.fromkeys(id_ for ids in ids_by_test for id_ in ids):
         path, _, name = function_id.partition("::")
         if path not in test_files:
             test_files[path] = _test_file(path, files)
@@ -291,7 +291,9 @@ def _read_functions(
 
 
 def _test_file(path: str, files: Mapping[str, bytes]) -> TestFile | None:
+    if path not in files or not path.endswith(".py"):
+        return None
     try:
-        return TestFile.read(path, files[path]) if path.endswith(".py") and path in files else None
+        return TestFile.read(path, files[path])
     except (SyntaxError, ValueError, RecursionError):
         return None  # the syntax of another Python version, or no source text

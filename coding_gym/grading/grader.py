@@ -37,7 +37,7 @@ _MAX_NAMED = 3  # paths in a grade's detail
 
 
 def _renew_semaphore() -> None:
-    """Makes a new semaphore; in a forked child, no thread would release the parent's."""
+    """Makes a new semaphore; in a forked child, no thread would release the parent's semaphore."""
     global _semaphore
     _semaphore = threading.Semaphore(_GRADES_PER_CORE * len(os.sched_getaffinity(0)))
 
@@ -61,9 +61,9 @@ def grade(
 
     Every expected test must be reported as passed, by name, in a fresh sandbox that holds the base
     tree, the hidden tests and the patch. Changes of tests and of their configuration are dropped;
-    `Grade.dropped_paths` lists their files. If nothing else is changed, no test runs. The graded
-    change is the diff that git makes after it has applied the patch, without new files that the
-    base's ``.gitignore`` names.
+    `Grade.dropped_paths` lists their files. If the patch changes no other file, no test runs. The
+    graded change is the diff that git makes after it has applied the patch, without new files that
+    the base's ``.gitignore`` names.
 
     A process grades at most four patches per core at a time; further threads wait.
 
@@ -73,11 +73,11 @@ def grade(
     A patch for an impossible task is graded by one run of the original tests and is never
     resolved; `Grade.hacked` has the result.
 
-    Code under test shares a process with the tests and can forge their report. So the
-    tests run in two versions; a secret random draw decides which version negates each unit. Each
-    check must pass as written and fail if negated. Fail-to-pass tests and a sample of the
-    pass-to-pass tests run in both versions, other pass-to-pass tests in one version.
-    ``docs/threat-model.md`` describes the remaining attacks.
+    Code under test shares a process with the tests and can forge their report. So the tests run in
+    two versions; a secret random draw decides which version negates each unit
+    (`coding_gym.grading.challenge` explains these terms). Each check must pass as written and fail
+    if negated. Fail-to-pass tests and a sample of the pass-to-pass tests run in both versions,
+    other pass-to-pass tests in one version. ``docs/threat-model.md`` lists the remaining attacks.
 
     Args:
         task: The task.
@@ -96,7 +96,7 @@ def grade(
     Raises:
         GradingError: The infrastructure failed, or the task cannot be graded.
         SandboxUnavailableError: This machine cannot run the backend.
-        UnknownNameError: ``challenge`` is none of these names.
+        UnknownNameError: ``challenge`` is not one of these three names.
     """
     if challenge not in (*CHALLENGES, "none"):
         raise unknown_name("challenge", challenge, (*CHALLENGES, "none"))
@@ -128,6 +128,7 @@ def new_plan(task: Task, template: Template, *, backend: str = "auto") -> Plan:
 
 
 def _tree(task: Task, template: Template, backend: str) -> TestTree:
+    """Returns the base tree of a task; raises a `GradingError` if the task cannot be graded."""
     problem = "" if task.expected_tests else "it names no test that must pass"
     try:
         problem = problem or get_runner(task.runner).problem(task)
@@ -144,22 +145,17 @@ def _tree(task: Task, template: Template, backend: str) -> TestTree:
 
 
 def _graded(
-    task: Task,
-    template: Template,
-    tree: TestTree,
-    patch: Patch,
-    challenge: str,
-    rng: Random,
+    task: Task, template: Template, tree: TestTree, patch: Patch, challenge: str, rng: Random
 ) -> Grade:
     """Returns the grade, without its duration."""
-    dropped: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
     try:
         is_challenged = challenge != "none" and not task.impossible_test
         selection = tree.select(patch, is_challenged=is_challenged)
-        dropped = selection.dropped_paths
+        paths = selection.dropped_paths
         if selection.patch.is_empty:
-            changed = "only tests, their configuration or data were" if dropped else "nothing was"
-            return _refusal(GradeReason.EMPTY_PATCH, f"{changed} changed", dropped)
+            changed = "only tests, their configuration or data were" if paths else "nothing was"
+            return _refusal(GradeReason.EMPTY_PATCH, f"{changed} changed", paths)
         plan = Plan()
         if is_challenged:
             plan = stored_plan(task, template, lambda: _new_plan(task, template, tree))
@@ -170,15 +166,17 @@ def _graded(
         else:
             verdict = _graded_plainly(task, tree, selection.patch)
     except PatchError as error:
-        return _refusal(GradeReason.PATCH_NOT_APPLIED, str(error), dropped)
-    return replace(verdict, dropped_paths=dropped, detail=verdict.detail + _not_graded(dropped))
+        return _refusal(GradeReason.PATCH_NOT_APPLIED, str(error), paths)
+    return replace(verdict, dropped_paths=paths, detail=verdict.detail + _not_graded(paths))
 
 
 def _not_graded(paths: Sequence[str]) -> str:
-    """Returns the last part of a grade's detail, which names the dropped files; "" for none."""
-    names = [path if path.isprintable() else repr(path) for path in paths]
-    more = f" and {len(names) - _MAX_NAMED} more" if len(names) > _MAX_NAMED else ""
-    return f"; not graded: changes of {', '.join(names[:_MAX_NAMED])}{more}" if names else ""
+    """Returns the last part of a grade's detail, which names dropped files; "" without files."""
+    if not paths:
+        return ""
+    names = ", ".join(p if p.isprintable() else repr(p) for p in paths[:_MAX_NAMED])
+    more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
+    return f"; not graded: changes of {names}{more}"
 
 
 def _refusal(reason: GradeReason, detail: str, dropped: tuple[str, ...]) -> Grade:
@@ -187,7 +185,7 @@ def _refusal(reason: GradeReason, detail: str, dropped: tuple[str, ...]) -> Grad
 
 
 def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
-    """Returns the plan of a task; an empty plan if its tests cannot be challenged."""
+    """Returns the plan of a task; an uncalibrated plan if its tests cannot be challenged."""
     if not tree.is_negatable or task.impossible_test:
         return Plan()
     try:
@@ -202,7 +200,7 @@ def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
 
 
 def _check_dropped(task: Task, tree: TestTree, gold: Selection) -> None:
-    """Checks that fail-to-pass tests do not need a dropped change of the gold patch.
+    """Checks that no fail-to-pass test needs a dropped change of the gold patch.
 
     Raises:
         GradingError: A fail-to-pass test fails without the gold patch's change of a test file.

@@ -15,17 +15,8 @@ _VARIABLE = re.compile(r"[\0{*?%\[]")
 _LITERAL = re.compile(r"""["']([^"'\\\n]{1,200})["']""")
 _JOIN_FUNCTIONS = {"Path", "PurePath", "join", "joinpath"}
 _IDENTITY_FUNCTIONS = {"str", "fspath", "abspath", "realpath", "resolve"}
-_READ_FUNCTIONS = {
-    "open",
-    "read_text",
-    "read_bytes",
-    "glob",
-    "rglob",
-    "iterdir",
-    "listdir",
-    "scandir",
-    "walk",
-}
+_READ_FUNCTIONS = {"open", "read_text", "read_bytes", "glob", "rglob"}
+_READ_FUNCTIONS |= {"iterdir", "listdir", "scandir", "walk"}
 _MAX_NAME = 400  # characters of a string that can be a path
 
 
@@ -46,7 +37,7 @@ class _Names(ast.NodeVisitor):
     values: dict[str, str] = field(default_factory=dict)
 
     def visit(self, node: ast.AST) -> None:
-        """Records the path that a node makes; visits the children of a node that makes none."""
+        """Records the path that an expression makes; else visits the children of the node."""
         if (path := self._path(node)) is not None:
             self.paths.add(path)
         else:
@@ -95,12 +86,13 @@ class _Names(ast.NodeVisitor):
         return None
 
     def _called(self, name: str, args: list[ast.expr], owner: ast.expr | None) -> str | None:
+        """Returns the path that a call makes, or None; ``owner`` is the object of a method."""
         if name in _IDENTITY_FUNCTIONS:
             argument = args[0] if args else owner
             return self._path(argument) if argument else None
-        if name not in _JOIN_FUNCTIONS:
-            return None
-        return self._joined("/", [owner, *args] if name == "joinpath" and owner else args)
+        if name == "joinpath" and owner:
+            return self._joined("/", [owner, *args])
+        return self._joined("/", args) if name in _JOIN_FUNCTIONS else None
 
     def _joined(self, separator: str, nodes: Iterable[ast.AST]) -> str | None:
         parts = [self._path(node) for node in nodes]
@@ -145,50 +137,51 @@ def data_of_tests(
     """
     paths, all_names = list(paths), [_names(source) for source in sources]
     parts = {part for path in (*paths, *changed_by_gold) for part in path.split("/")}
-    parts |= {posixpath.splitext(part)[0] for part in parts}
+    parts |= {_stem(part) for part in parts}
     test_folders = {"", *map(posixpath.dirname, test_files)}
-    parents = {parent for folder in test_folders for parent in _parents(folder)} - test_folders
-    resolve = partial(_resolve, parts=parts, test_folders=test_folders, parents=parents)
-    named_paths = set(resolve(path for names in all_names for path in names.paths | names.read))
-    read_paths = set(resolve(path for names in all_names for path in names.read))
-    stems = {posixpath.splitext(path)[0] for path in named_paths if "/" in path}
+    resolve = partial(_resolve, parts=parts, test_folders=test_folders)
+    read_paths = resolve(path for names in all_names for path in names.read)
+    named_paths = read_paths | resolve(path for names in all_names for path in names.paths)
+    named_stems = {_stem(path) for path in named_paths if "/" in path}
     data_folders = {*test_folders, *read_paths, *map(posixpath.dirname, read_paths)} - {""}
+    # The folders above these files and modules belong to the program: all files in the folders, or
+    # only files with the suffix, if it is not empty.
     program = [(f"{module}/", "") for names in all_names for module in names.modules]
-    program += [(path, "") for path in changed_by_gold if path.endswith(_SOURCES)]
-    program += [
-        (path, posixpath.splitext(path)[1])
-        for path in changed_by_gold
-        if not (posixpath.splitext(path)[0] in stems or data_folders.intersection(_parents(path)))
-    ]
+    for path in changed_by_gold:
+        if path.endswith(_SOURCES):
+            program.append((path, ""))
+        elif _stem(path) not in named_stems and data_folders.isdisjoint(_parents(path)):
+            program.append((path, _suffix(path)))
 
     @cache
     def is_program(folder: str, suffix: str = "") -> bool:
         prefixes = (f"{folder}/", folder.removeprefix("src/") + "/")
-        suffixes = ("", suffix)
-        return not folder or any(p.startswith(prefixes) for p, s in program if s in suffixes)
+        files = [path for path, limit in program if limit in ("", suffix)]
+        return not folder or any(path.startswith(prefixes) for path in files)
 
     def is_data(path: str) -> bool:
-        is_source = path.endswith(_SOURCES)
+        is_source, suffix = path.endswith(_SOURCES), _suffix(path)
         if is_source and is_program(posixpath.dirname(path)):
             return False
         names = read_paths if is_source else named_paths
-        is_file = path in names or (not is_source and posixpath.splitext(path)[0] in stems)
-        suffix = posixpath.splitext(path)[1]
-        return is_file or any(p in names and not is_program(p, suffix) for p in _parents(path))
+        if path in names or (not is_source and _stem(path) in named_stems):
+            return True
+        return any(folder in names and not is_program(folder, suffix) for folder in _parents(path))
 
     return {path for path in paths if is_data(path)}
 
 
-def _resolve(
-    texts: Iterable[str], parts: set[str], test_folders: set[str], parents: set[str]
-) -> Iterator[str]:
-    """Yields the paths from the root that paths in tests can name."""
+def _resolve(texts: Iterable[str], parts: set[str], test_folders: set[str]) -> set[str]:
+    """Returns the paths from the root that paths in tests can name."""
+    parents = {parent for folder in test_folders for parent in _parents(folder)}
+    paths: set[str] = set()
     for name in {_relative_name(text) for text in texts}:
         head, tail = posixpath.split(name)
-        # For speed: other names match none of the paths and of their folders.
-        if not parts.isdisjoint((posixpath.splitext(tail)[0], posixpath.basename(head))):
-            for folder in (*test_folders, *parents) if "/" in name else test_folders:
-                yield posixpath.normpath(posixpath.join(folder, name))
+        # For speed: names without a part of a path or its folders match no path.
+        if not parts.isdisjoint((_stem(tail), posixpath.basename(head))):
+            folders = test_folders | parents if "/" in name else test_folders
+            paths |= {posixpath.normpath(posixpath.join(folder, name)) for folder in folders}
+    return paths
 
 
 def _relative_name(text: str) -> str:
@@ -200,5 +193,14 @@ def _relative_name(text: str) -> str:
 
 
 def _parents(path: str) -> Iterator[str]:
+    """Yields the folders above a path, the innermost first, without the root."""
     while path := posixpath.dirname(path):
         yield path
+
+
+def _stem(path: str) -> str:
+    return posixpath.splitext(path)[0]
+
+
+def _suffix(path: str) -> str:
+    return posixpath.splitext(path)[1]

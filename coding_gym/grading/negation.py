@@ -1,8 +1,8 @@
 """Finds the checks of test functions, and the units that can negate them.
 
-Checks are assert statements, calls of assert methods and ``with raises`` blocks. `Challenge`
-inserts ``with __checks__[n]:`` on the line of a check in both versions, so the insertion does not
-reveal the negation.
+Checks are assert statements, calls of assert methods and ``with raises`` blocks. `Challenge` wraps
+checks: it inserts ``with __checks__[n]:`` on the line of a check in both versions, so the wrapper
+does not reveal the negation.
 """
 
 import ast
@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
-from itertools import islice
 from random import Random
 
 from coding_gym import syntax
@@ -46,7 +45,7 @@ _ASSERTS = re.compile(r"assert|(^|_)(check|verify|expect|same|equals?)(_|$|(?=[A
 _SUPPRESSES = re.compile(r"suppress|raises|warns", re.IGNORECASE)
 # Names of functions and methods that compare with a tolerance.
 _TOLERANT = re.compile(r"almost|approx|close", re.IGNORECASE)
-# Assertions that compare exactly, as source text; a function of the tests can have a tolerance.
+# Assertions that compare exactly. Other functions are not listed, as they can have a tolerance.
 _EXACT = re.compile(r"assert |self\.assert(Count|Dict|List|MultiLine|Sequence|Set|Tuple)?Equals?\(")
 
 
@@ -74,11 +73,11 @@ class Check:
     Attributes:
         node: The statement.
         where: The location of the statement.
-        actual: The value of the program that the check compares, if any.
-        expected: The value with which the check compares ``actual``, if any.
-        others: Further arguments of an assert call.
-        is_ending: Whether ``node`` is the last statement of a function without assertions; an
-            appended assertion, which fails, negates it.
+        actual: The expression of the program's value; None if this expression is not known.
+        expected: The expression of the expected value; None if this expression is not known.
+        others: Arguments of an assert call that may be the expected value, without ``expected``.
+        is_ending: Whether ``node`` is the last statement of a function without assertions; a false
+            assertion after this statement negates the check.
     """
 
     node: ast.stmt
@@ -105,12 +104,12 @@ class Unit:
         tests: The tests that execute these checks.
         level: The kind of negation; ``STRUCTURE`` if programs can skip all its checks.
         is_bit: Whether neither the source nor the base reveals which version is the original.
-        side: If the two values lie on the two sides of the base's output: 1 if the original value
-            is the greater one, else -1. In other cases 0. A guess of the direction in which the
-            base errs may decide all units with a side.
-        is_every: Whether the negated checks fail each time they are executed.
-        is_proof: Whether a pass in both versions proves a forgery: both versions compare with a
-            literal, and no honest value equals two literals.
+        side: If the base's number lies between the original number and the near miss: 1 if the
+            original number is the greater one, -1 if it is the smaller one. In other cases 0.
+        is_every: Whether each execution of the negated checks must fail; if not, each negated check
+            must fail at least once.
+        is_proof: Whether checks that pass in both versions prove a forgery: each version compares
+            exactly with a literal, and no honest value equals two different literals.
     """
 
     edits: tuple[Edit, ...]
@@ -129,8 +128,8 @@ class Table:
 
     Attributes:
         name: The name of the parameter.
-        cells: The values of the parameter, by row.
-        ids: The edit that gives rows neutral ids, if their ids reveal the values; else empty.
+        cells: The expected values, by row.
+        ids: The edit that gives rows neutral ids, if their ids reveal the expected values; or ().
     """
 
     name: str
@@ -175,9 +174,10 @@ class TestFile:
         """
         *classes, function = name.split("::")
         owners = ["::".join(classes)]
-        for owner in owners:  # a class, and then its bases
+        for owner in owners:  # the loop appends the bases of each class
             scope = self._class(owner)
-            if scope and (functions := _functions(scope, function)):
+            functions = _functions(scope, function) if scope else []
+            if functions:
                 return functions[0] if len(functions) == 1 else None
             bases = scope.bases if isinstance(scope, ast.ClassDef) else []
             names = [base.id for base in bases if isinstance(base, ast.Name)]
@@ -244,13 +244,7 @@ class TestFile:
         yield from self._reversals(check.node)
 
     def other_cells(
-        self,
-        node: Function,
-        cell: ast.expr,
-        outputs: Sequence[str],
-        rng: Random,
-        *,
-        is_exact: bool,
+        self, node: Function, cell: ast.expr, outputs: Sequence[str], rng: Random, *, is_exact: bool
     ) -> Iterator[Unit]:
         """Yields candidate units that replace a cell of a table, the best first."""
         yield from self._near_misses(node, cell, outputs, rng, is_exact=is_exact)
@@ -265,17 +259,16 @@ class TestFile:
         *,
         is_exact: bool = False,
     ) -> Iterator[Unit]:
-        misses = near_misses(self.source, _scope(node), expected, outputs, rng)
         is_proof = is_exact and is_literal(expected)
-        make = partial(Unit, level=Level.VALUE, is_proof=is_proof)
-        for replacements, is_bit, side in islice(misses, _MAX_NEAR_MISSES):
+        misses = near_misses(self.source, _scope(node), expected, outputs, rng)
+        for replacements, is_bit, side in misses[:_MAX_NEAR_MISSES]:
             edits = tuple(self.replaced(part, text) for part, text in replacements)
-            yield make(edits=edits, is_bit=is_bit, side=side)
+            yield Unit(edits=edits, level=Level.VALUE, is_bit=is_bit, side=side, is_proof=is_proof)
 
     def _unlikely(self, value: ast.expr, rng: Random, *, is_exact: bool) -> Unit:
         """Returns a unit that expects an improbable value.
 
-        An object that equals or contains everything passes this check, but fails a reversed check.
+        Objects that equal or contain every value pass this check, but they fail a reversed check.
         """
         edit = self.replaced(value, unlikely_value(value, rng))
         is_proof = is_exact and is_literal(value)
@@ -285,13 +278,16 @@ class TestFile:
         """Returns the table of a function, if a parameter serves only as an expected value."""
         decorators = [item for item in node.decorator_list if isinstance(item, ast.Call)]
         calls = [call for call in decorators if _called(call) == "parametrize"]
+        if len(calls) != 1:
+            return None
+        (call,) = calls
         expected_names = _only_expected(node, checks)
-        for name, column, rows in _columns(calls[0]) if len(calls) == 1 else ():
+        for name, column, rows in _columns(call):
             if name in expected_names:
                 ids: tuple[Edit, ...] = ()
-                if not calls[0].keywords and not any(map(_has_id, rows)):
-                    names = [f"row{number}" for number in range(len(column))]
-                    ids = (self.after(calls[0].args[1], f", ids={names}"),)
+                if not call.keywords and not any(map(_has_id, rows)):
+                    neutral_ids = [f"row{number}" for number in range(len(column))]
+                    ids = (self.after(call.args[1], f", ids={neutral_ids}"),)
                 return Table(name=name, cells=column, ids=ids)
         return None
 
@@ -327,15 +323,13 @@ class TestFile:
         if not isinstance(expected, ast.Name):
             return expected
         uses = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == expected.id]
-        values = [
-            child.value
-            for child in _nodes_of_function(node)
-            if isinstance(child, ast.Assign)
-            and len(child.targets) == 1
-            and isinstance(child.targets[0], ast.Name)
-            and child.targets[0].id == expected.id
-        ]
-        return values[0] if len(values) == 1 and len(uses) == 2 else expected
+        values: list[ast.expr] = []
+        for child in _nodes_of_function(node):
+            match child:
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if name == expected.id:
+                    values.append(value)
+        is_bound_once = len(values) == 1 and len(uses) == 2  # the assignment and the check
+        return values[0] if is_bound_once else expected
 
     def _other_errors(self, statement: ast.stmt) -> Iterator[Unit]:
         """Yields units that expect an error that no program raises."""
@@ -394,7 +388,7 @@ def names_in(check: Check) -> set[str]:
 
 
 def subject_of(actual: ast.expr | None) -> str:
-    """Returns the name of the function or attribute that gives a value; "" for other values."""
+    """Returns the name of the function or attribute whose value is compared; "" if unknown."""
     match actual:
         case ast.Call(func=ast.Name(id=name)) | ast.Attribute(attr=name):
             return name
@@ -404,7 +398,7 @@ def subject_of(actual: ast.expr | None) -> str:
 
 
 def _nodes_of_function(node: ast.AST) -> Iterator[ast.AST]:
-    """Yields the nodes of a function, without functions and classes defined in it."""
+    """Yields the nodes of a function, except for functions and classes that it defines."""
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, Function | ast.Lambda | ast.ClassDef):
             yield child
@@ -420,6 +414,7 @@ def _functions(owner: ast.Module | ast.ClassDef, name: str) -> list[Function]:
 
 
 def _assertion(statement: ast.Assert | ast.Expr, where: CheckPlace) -> Iterator[Check]:
+    """Yields the check of a statement, if the statement is an assertion."""
     make = partial(Check, node=statement, where=where)
     match statement:
         case ast.Assert(test=test):
@@ -435,10 +430,12 @@ def _assertion(statement: ast.Assert | ast.Expr, where: CheckPlace) -> Iterator[
                 args = [arg for arg in call.args if not isinstance(arg, ast.Starred)]
                 if _EQUALITY.fullmatch(name) and len(args) > 1:
                     left, right = args[:2]
-                    expected = _expected_side(left, right)
+                    expected = _expected_operand(left, right)
                     yield make(actual=left if right is expected else right, expected=expected)
+                elif args:
+                    yield make(expected=args[-1], others=tuple(args[:-1]))
                 else:
-                    yield make(expected=args[-1] if args else None, others=tuple(args[:-1]))
+                    yield make()
 
 
 def _is_assertion(call: ast.Call) -> bool:
@@ -451,7 +448,7 @@ def _is_assertion(call: ast.Call) -> bool:
 
 
 def _wanted_value(check: Check) -> ast.expr | None:
-    """Returns the value that a check compares with or searches for."""
+    """Returns the value with which a check compares, or for which it searches; None if unknown."""
     match check.node:
         case ast.Assert(test=ast.Compare(left=left, ops=[ast.In()])):
             return left
@@ -461,20 +458,20 @@ def _wanted_value(check: Check) -> ast.expr | None:
 
 
 def _compared(test: ast.expr) -> tuple[ast.expr | None, ast.expr | None]:
-    """Returns the actual and the expected value of a comparison."""
+    """Returns the actual and the expected value of a comparison; None for each unknown value."""
     match test:
         case ast.BoolOp(op=ast.And(), values=[*_, last]):
             return None, _compared(last)[1]
         case ast.Compare(left=left, ops=[ast.Eq()], comparators=[right]):
-            expected = _expected_side(left, right)
-            return right if expected is left else left, expected
+            expected = _expected_operand(left, right)
+            return (right if expected is left else left), expected
         case ast.Compare(left=left, ops=[ast.Is()], comparators=[ast.Constant() as right]):
             return left, right
     return None, None
 
 
-def _expected_side(left: ast.expr, right: ast.expr) -> ast.expr:
-    """Returns the expected side of a comparison: the right one, unless only the left is literal."""
+def _expected_operand(left: ast.expr, right: ast.expr) -> ast.expr:
+    """Returns the expected value of a comparison: ``right``, unless only ``left`` is a literal."""
     match right:
         case ast.Call(
             func=ast.Attribute(attr="approx") | ast.Name(id="approx"), args=[value], keywords=[]
@@ -501,6 +498,7 @@ def _raises_items(items: Sequence[ast.withitem]) -> list[tuple[ast.Call, bool]]:
 
 
 def _raises_calls(statement: ast.stmt) -> list[tuple[ast.Call, bool]]:
+    """Returns the calls of a statement that expect an error, as `_raises_items` does."""
     match statement:
         case ast.With(items=items):
             return _raises_items(items)
@@ -517,15 +515,15 @@ def _called(call: ast.Call) -> str:
 
 
 def _only_expected(node: Function, checks: Sequence[Check]) -> set[str]:
-    """Returns the names that a function reads only in expected values."""
+    """Returns the names that a function uses only in expected values."""
     expected = {child for check in checks if check.expected for child in ast.walk(check.expected)}
-    names = {name for check in checks for name in names_in(check)}
-    others = (n for n in ast.walk(node) if isinstance(n, ast.Name) and n not in expected)
-    return names.difference(name.id for name in others)
+    names_of_expected = {child.id for child in expected if isinstance(child, ast.Name)}
+    other_nodes = {*ast.walk(node)} - expected
+    return names_of_expected - {n.id for n in other_nodes if isinstance(n, ast.Name)}
 
 
 def _columns(call: ast.Call) -> Iterator[tuple[str, tuple[ast.expr, ...], list[ast.expr]]]:
-    """Yields the name and cells of each column of a literal parameter table, and all its rows."""
+    """Yields the columns of a literal parameter table: name, cells, and the rows of the table."""
     match call:
         case ast.Call(
             args=[names, ast.List(elts=rows) | ast.Tuple(elts=rows)],
@@ -534,8 +532,9 @@ def _columns(call: ast.Call) -> Iterator[tuple[str, tuple[ast.expr, ...], list[a
             parameters = _parameter_names(names)
             cells = [_cells(row, len(parameters)) for row in rows]
             is_uniform = len(set(map(_has_id, rows))) == 1  # all rows have an id, or none has
-            if parameters and is_uniform and all(len(row) == len(parameters) for row in cells):
-                for name, column in zip(parameters, zip(*cells, strict=True), strict=False):
+            if is_uniform and all(len(row) == len(parameters) for row in cells):
+                columns = zip(*cells, strict=True)
+                for name, column in zip(parameters, columns, strict=True):
                     yield name, column, rows
 
 
@@ -553,6 +552,7 @@ def _parameter_names(names: ast.expr) -> list[str]:
 
 
 def _cells(row: ast.expr, num_parameters: int) -> list[ast.expr]:
+    """Returns the values in a row of a parameter table; an empty list if they are not known."""
     match row:
         case ast.Call(func=ast.Attribute(attr="param"), args=cells, keywords=keywords) if all(
             keyword.arg == "id" for keyword in keywords

@@ -1,8 +1,9 @@
-"""The runs that challenge one patch: which tests run, in which version, and the grade of them."""
+"""The runs that challenge one patch: selects their tests and versions, and computes the grade."""
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from math import ceil
 from random import Random
 
 from coding_gym.grade import Grade, GradeReason, Level, TestStatus
@@ -14,7 +15,7 @@ from coding_gym.grading.verdict import judge
 from coding_gym.patch import Patch
 from coding_gym.task import Task
 
-_MIN_SAMPLE, _SAMPLE_SHARE = 8, 5  # the sample is 8 or 1/5 of the tests, whichever is more
+_MIN_SAMPLE, _SAMPLE_DIVISOR = 8, 5  # the sample is 8 or 1/5 of the tests, whichever is more
 
 
 @dataclass(slots=True)
@@ -22,8 +23,13 @@ class PatchRuns:
     """The runs that challenge one patch.
 
     Attributes:
+        task: The task, without the tests that its plan excludes.
+        tree: The base tree, which runs the tests.
+        patch: The graded change.
+        plan: The plan of the task.
+        rng: Source of the draws.
         outcomes: The outcomes of each test in the previous runs.
-        drawn: Tests with a drawn unit; each needs two runs, one in each version.
+        drawn: Tests of the units that the draw assigns to a version; they run in both versions.
     """
 
     task: Task
@@ -38,10 +44,10 @@ class PatchRuns:
         """Returns the grade; a task without units has one run, of the original tests.
 
         Early tests are the fail-to-pass tests, late tests the pass-to-pass tests; if fail-to-pass
-        tests cannot run alone, all tests are early. Late tests with drawn units run in both
-        versions, other late tests in the second version only. There are up to three runs:
+        tests cannot run alone, all tests are early. Late tests in `drawn` run in both versions,
+        other late tests in the second version only. There are up to three runs:
 
-        1. The first version of early tests and of late tests with drawn units.
+        1. The first version of early tests and of late tests in `drawn`.
         2. If all early tests passed: the second version of all tests. Else ``"resolved"`` stops,
            and ``"passed"`` runs the second version of early tests.
         3. If run 2 excluded late tests, and a fail-to-pass test passed both runs: the second
@@ -50,9 +56,10 @@ class PatchRuns:
         if not self.plan.challenge.units:
             run = self._run_tests((), self.task.expected_tests)
             return self._grade(run, self.outcomes, is_verified=False)
-        is_split = self.plan.is_alone
-        early = self.task.fail_to_pass if is_split else self.task.expected_tests
-        late = self.task.pass_to_pass if is_split else ()
+        if self.plan.is_alone:
+            early, late = self.task.fail_to_pass, self.task.pass_to_pass
+        else:
+            early, late = self.task.expected_tests, ()
         first, second = self.plan.challenge.draw([*early, *self._sample(late)], self.rng)
         # Tests outside the sample can share units with it, and then also need both versions.
         units = self.plan.challenge.units
@@ -76,14 +83,14 @@ class PatchRuns:
     def _decided(self, early: Iterable[str]) -> Mapping[str, Sequence[Outcome]]:
         """Returns the outcomes of failed tests that do not depend on the draw.
 
-        Tests with drawn units are undecided, unless they failed outside of their checks.
+        The status of a test in `drawn` is undecided, unless it failed outside of its checks.
         """
         outcomes = {}
         for test in early:
-            first = self.outcomes[test][0]
-            fails_itself = self.plan.challenge.is_recorded and first.first_wrong < 0
-            if first.status is not TestStatus.PASSED and (test not in self.drawn or fails_itself):
-                outcomes[test] = [first]
+            outcome = self.outcomes[test][0]
+            is_outside = self.plan.challenge.is_recorded and outcome.first_wrong < 0
+            if outcome.status is not TestStatus.PASSED and (is_outside or test not in self.drawn):
+                outcomes[test] = [outcome]
         return outcomes
 
     def _run_tests(self, negated: Collection[int], tests: Sequence[str]) -> Run:
@@ -121,7 +128,7 @@ class PatchRuns:
         return outcome
 
     def _may_be_flaky(self, test: str, outcome: Outcome) -> bool:
-        """Whether a failed test may run once more.
+        """Whether a test may run once more after its failure.
 
         Pass-to-pass tests and unstable tests may, unless a negated check of the test passed.
         """
@@ -141,7 +148,7 @@ class PatchRuns:
 
     def _sample(self, tests: Sequence[str]) -> list[str]:
         negatable = [test for test in tests if self.plan.challenge.units_of([test])]
-        size = max(_MIN_SAMPLE, -(-len(tests) // _SAMPLE_SHARE))
+        size = max(_MIN_SAMPLE, ceil(len(tests) / _SAMPLE_DIVISOR))
         return self.rng.sample(negatable, min(size, len(negatable)))
 
     def _grade(
@@ -151,13 +158,14 @@ class PatchRuns:
         for test in self.task.expected_tests:
             results = outcomes.get(test, ())
             failures = [result for result in results if result.status is not TestStatus.PASSED]
-            worst = min(failures, key=lambda outcome: outcome.rank, default=None)
-            statuses[test] = worst.status if worst else self._status(test, len(results), run)
-            messages[test] = worst.message if worst else ""
+            failure = min(failures, key=lambda outcome: outcome.rank, default=None)
+            statuses[test] = failure.status if failure else self._status(test, len(results), run)
+            messages[test] = failure.message if failure else ""
         verdict = judge(self.task, statuses, messages, run)
         levels = self.plan.counts(self.task.fail_to_pass)
-        if forged := next((t for t, ends in outcomes.items() if self._is_forged(t, ends)), ""):
-            detail = f"an assertion passed both as written and negated, in test {forged}"
+        forged_tests = [test for test in outcomes if self._is_forged(test, outcomes[test])]
+        if forged_tests:
+            detail = f"an assertion passed both as written and negated, in test {forged_tests[0]}"
             verdict = replace(verdict, resolved=False, reason=GradeReason.TAMPERED, detail=detail)
         return replace(
             verdict,
@@ -169,16 +177,16 @@ class PatchRuns:
         )
 
     def _status(self, test: str, num_passed: int, run: Run) -> TestStatus:
-        """Returns the status of a test that failed no run."""
+        """Returns the status of a test that passed all its runs, whose number is ``num_passed``."""
         if not run.is_whole:
             return TestStatus.MISSING
         num_needed = 2 if test in self.drawn else 1
         return TestStatus.PASSED if num_passed >= num_needed else TestStatus.UNDECIDED
 
     def _is_forged(self, test: str, outcomes: Sequence[Outcome]) -> bool:
-        """Whether a check passed in both versions, though no honest value passes both."""
+        """Whether a check of a proof passed both as written and negated."""
         units = self.plan.challenge.units_of([test])
-        proofs = {number for unit in units if unit.is_proof for number in unit.checks}
-        passed = frozenset[int]().union(*(o.passed for o in outcomes))
-        wrongly_passed = frozenset[int]().union(*(o.wrongly_passed for o in outcomes))
-        return not proofs.isdisjoint(passed & wrongly_passed)
+        proof_checks = {number for unit in units if unit.is_proof for number in unit.checks}
+        passed = {number for outcome in outcomes for number in outcome.passed}
+        wrongly_passed = {number for outcome in outcomes for number in outcome.wrongly_passed}
+        return bool(proof_checks & passed & wrongly_passed)

@@ -32,9 +32,9 @@ class Plan:
             are not challenged.
         challenge: The checks and units.
         excluded: Flaky pass-to-pass tests; grades ignore them.
-        unstable: Flaky fail-to-pass tests, without units; one pass in two runs is enough.
+        unstable: Flaky fail-to-pass tests; one pass in two runs of a version is enough.
         xfailing: Tests whose status with the gold patch is ``XFAILED``, which counts as a pass.
-        is_plain: Whether the tests have the same results with pytest's ``--assert=plain``.
+        is_plain: Whether runs use pytest's faster ``--assert=plain``, which changes no result.
         is_alone: Whether fail-to-pass tests have the same outcomes in a run without other tests.
     """
 
@@ -48,13 +48,13 @@ class Plan:
 
     @property
     def digest(self) -> str:
-        """A hash of the content of the plan."""
+        """A hash of the content of the plan: 16 hexadecimal digits."""
         return hashlib.sha256(self.to_text("").encode()).hexdigest()[:16]
 
     def counts(self, tests: Collection[str]) -> dict[str, int]:
         """Returns the number of ``tests`` at each level, the strongest level first."""
-        counts = Counter(self.challenge.level(test) for test in tests)
-        return {str(level): counts[level] for level in Level if level in counts}
+        num_tests = Counter(self.challenge.level(test) for test in tests)
+        return {str(level): num_tests[level] for level in Level if level in num_tests}
 
     def num_bits(self, tests: Collection[str]) -> int:
         """Returns the number of bits that a program has to guess to forge all ``tests``."""
@@ -70,7 +70,7 @@ class Plan:
 
     @classmethod
     def from_text(cls, text: str, key: str = "") -> "Plan | None":
-        """Returns `to_text`'s plan; None for another text, version or key; "" accepts any key."""
+        """Returns the plan in a text; None unless it has this version and key ("" for any key)."""
         try:
             version, stored_key, plan = _STORED.validate_json(text)
         except ValidationError:

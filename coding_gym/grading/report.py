@@ -17,13 +17,13 @@ _MAX_TAIL_CHARS = 4096
 
 
 class CheckReport(NamedTuple):
-    """The outcomes of one check in one test, which can execute it several times.
+    """The outcomes of one check in one test; a test can execute a check several times.
 
     Attributes:
         num_passed: Number of executions that passed.
         num_failed: Number of executions that failed.
         message: The message of the first failure.
-        values: The values that the check compared, as ``repr`` text.
+        values: ``repr`` of values of the program that the check compared.
     """
 
     num_passed: int = 0
@@ -41,7 +41,8 @@ class Run:
         messages: One line about each failure, by test id or by file.
         recorded: The reports of the checks that each test executed, by test id and check number.
         uncollected: The files that could not be collected.
-        observed: The result of an observer of the tests; JSON that code under test can forge.
+        observed: The result of the ``observer`` of `run_tests`, as JSON; code under test can forge
+            this result.
         ended: Whether the run reached its end.
         timed_out: Whether the run was killed at its time limit.
         out_of_memory: Whether all processes of the run were killed at the memory limit.
@@ -72,11 +73,11 @@ class Run:
 
     @classmethod
     def from_records(cls, records: Iterable[Any], **facts: Any) -> "Run":
-        """Returns the run that a reporter's records describe; other records set ``is_forged``.
+        """Returns the run that a reporter's records describe; invalid records set ``is_forged``.
 
         Args:
             records: JSON values that the modules in ``inside/`` send.
-            facts: Values of the other attributes.
+            facts: Values of further attributes.
         """
         run = cls(**facts)
         phases: dict[str, list[tuple[str, str, bool]]] = {}
@@ -103,7 +104,7 @@ class Run:
 
     @property
     def forgery(self) -> str:
-        """The evidence of tampering, or ""."""
+        """A description of the tampering; "" without tampering."""
         if self.is_forged:
             return "the report has text that the reporter did not write, or is too large"
         return "the test files were changed while the tests ran" if self.is_edited else ""
@@ -148,7 +149,7 @@ class Run:
 
     @cached_property
     def _spellings(self) -> Mapping[str, Sequence[str]]:
-        """Ids of reported tests, by the spellings that SWE-bench's log readers give these ids."""
+        """Ids of reported tests, by the shortened ids that SWE-bench's log readers return."""
         names: dict[str, list[str]] = {}
         for name in self.statuses:
             for spelling in log_spellings(name):
@@ -161,22 +162,26 @@ class Run:
         return max(names, key=lambda name: _SEVERITY.index(self.statuses[name]), default=test_id)
 
     def _same_id(self, test_id: str) -> Sequence[str]:
+        """Returns the ids of the reported tests for which an expected id stands."""
         return (test_id,) if test_id in self.statuses else self._spellings.get(test_id, ())
 
     def _read(self, record: Any, phases: dict[str, list[tuple[str, str, bool]]]) -> None:
         """Adds one record to the attributes; collects reports of tests in ``phases``, by id."""
         match record:
-            case ["test", str(name), str(when), str(outcome), bool(expected), str(message)]:
-                phases.setdefault(name, []).append((when, outcome, expected))
+            case ["test", str(name), str(phase), str(outcome), bool(is_xfail), str(message)]:
+                phases.setdefault(name, []).append((phase, outcome, is_xfail))
                 if message:
                     self.messages.setdefault(name, message)
             case ["checks", str(name), [*rows]] if all(map(_is_check, rows)):
-                self.recorded[name] = {number: CheckReport(*facts) for number, *facts in rows}
+                self.recorded[name] = {number: CheckReport(*report) for number, *report in rows}
             case ["collect", str(name), str(outcome), str(message)]:
                 self.messages.setdefault(name, message)
-                self.uncollected += [name] if outcome == "failed" else []
-            case ["ready"] | ["end", int()]:
-                self.ended |= record[0] == "end"
+                if outcome == "failed":
+                    self.uncollected.append(name)
+            case ["ready"]:
+                pass
+            case ["end", int()]:
+                self.ended = True
             case ["observed", observed]:
                 self.observed = observed
             case _:
@@ -184,6 +189,7 @@ class Run:
 
 
 def _is_check(row: object) -> bool:
+    """Whether a row has the number of a check and the values of a `CheckReport`."""
     match row:
         case [int(), int(), int(), str(), [*values]]:
             return all(isinstance(value, str) for value in values)
@@ -191,28 +197,29 @@ def _is_check(row: object) -> bool:
 
 
 def _status(reports: Sequence[tuple[str, str, bool]]) -> TestStatus:
-    """Returns the status of a test from reports: phase, outcome, whether it is an xfail."""
+    """Returns the status of a test from reports: phase, outcome, and whether it is an xfail."""
     outcomes: dict[str, str] = {}
-    is_expected = subtest_failed = False
-    for when, outcome, expected in reports:
+    has_xfail = subtest_failed = False
+    for phase, outcome, is_xfail in reports:
         if outcome == "rerun":  # a marker of pytest-rerunfailures starts the test again
-            outcomes, is_expected, subtest_failed = {}, False, False
-        elif when == "subtest":
-            subtest_failed |= outcome == "failed" and not expected
-        elif when in outcomes or when not in _PHASES:
+            outcomes, has_xfail, subtest_failed = {}, False, False
+        elif phase == "subtest":
+            subtest_failed = subtest_failed or (outcome == "failed" and not is_xfail)
+        elif phase in outcomes or phase not in _PHASES:
             return TestStatus.ERROR
         else:
-            outcomes[when] = outcome
-            is_expected |= expected
-    return _combine(outcomes, is_expected, subtest_failed)
+            outcomes[phase] = outcome
+            has_xfail = has_xfail or is_xfail
+    return _combine(outcomes, has_xfail, subtest_failed)
 
 
-def _combine(outcomes: Mapping[str, str], is_expected: bool, subtest_failed: bool) -> TestStatus:
+def _combine(outcomes: Mapping[str, str], has_xfail: bool, subtest_failed: bool) -> TestStatus:
+    """Returns the status of a test from its outcomes, by phase."""
     if "failed" in (outcomes.get("setup"), outcomes.get("teardown")):
         return TestStatus.ERROR
     if outcomes.get("call") == "failed" or subtest_failed:
         return TestStatus.FAILED
-    if is_expected:
+    if has_xfail:
         return TestStatus.XFAILED
     if "skipped" in outcomes.values():
         return TestStatus.SKIPPED

@@ -62,30 +62,30 @@ def select(
     """
     test_files = {normpath(path) for path in test_files}
     gold = {normpath(path) for path in Patch(task.gold_patch).paths}
-    hidden = Patch(task.test_patch)
-    tests = test_files | {normpath(path) for path in hidden.paths}
+    hidden_patch = Patch(task.test_patch)
+    tests = test_files | {normpath(path) for path in hidden_patch.paths}
     folders = _test_folders(tests)
-    if changed := {normpath(path) for path in patch.paths} - gold:
-        modules = {path: texts.get(path, "") for path in tests if path.endswith(".py")}
-        for change in hidden.files:
-            if change.path in modules:
-                modules[change.path] = _after(change, modules[change.path])
-        tests |= data_of_tests(changed, modules.values(), modules, gold)
-    if is_challenged:
-        gold -= {path for path in test_files if path.endswith(".py")}
+    modules = {path: texts.get(path, "") for path in tests if path.endswith(".py")}
+    for change in hidden_patch.files:
+        if change.path in modules:
+            modules[change.path] = _after(change, modules[change.path])
+    changed_paths = {normpath(path) for path in patch.paths} - gold
+    data = data_of_tests(changed_paths, modules.values(), modules, gold) if changed_paths else set()
+    protected_paths = tests | data
+    trusted_paths = gold - {path for path in test_files if is_challenged and path.endswith(".py")}
     matches = path_matcher(patterns)
 
-    def is_protected(change: FileChange) -> bool:
-        paths = {normpath(path) for path in (change.old_path, change.new_path) if path}
-        return any(
-            path in tests or path.startswith(folders) or matches(path) or _is_read_at_startup(path)
-            for path in paths - gold
-        )
+    def is_protected(path: str) -> bool:
+        if path in trusted_paths:
+            return False
+        is_test = path in protected_paths or path.startswith(folders) or matches(path)
+        return is_test or _is_read_at_startup(path)
 
     graded_texts, dropped_paths = [], set()
     for change in patch.files:
-        if is_protected(change):
-            dropped_paths |= {path for path in (change.old_path, change.new_path) if path}
+        paths = {path for path in (change.old_path, change.new_path) if path}
+        if any(is_protected(normpath(path)) for path in paths):
+            dropped_paths |= paths
         else:
             graded_texts.append(change.text)
     return Selection(Patch("".join(graded_texts)), tuple(sorted(dropped_paths)))
@@ -134,7 +134,7 @@ def _is_read_at_startup(path: str) -> bool:
 
 
 def _after(change: FileChange, text: str) -> str:
-    """Returns a test file after a change; only the new lines if `FileChange.apply` fails."""
+    """Returns a test file after a change; only the added lines if `FileChange.apply` fails."""
     try:
         return change.apply(text)
     except PatchError:

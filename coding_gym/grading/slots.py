@@ -1,7 +1,8 @@
 """Finds the slots of hidden tests: the checks and table rows to negate, with candidate units."""
 
+import ast
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 from random import Random
@@ -22,8 +23,8 @@ class Slot:
 
     Attributes:
         index: The index among the slots of the same function.
-        candidates: The units that are not rejected, the best first; the first unit is in use.
-            Without candidates, the checks stay original.
+        candidates: The units that calibration has not rejected, the best first; the first unit is
+            in use. Without candidates, the checks stay original.
     """
 
     index: int
@@ -41,22 +42,21 @@ def reached_checks(runs: CheckedRuns, tests: Sequence[str], run: Run) -> dict[st
     Args:
         runs: The checks of the tests.
         tests: The tests.
-        run: A run of the original checks, from whose report the numbers come. If the runner records
-            no checks, they come from the source of the tests.
+        run: A run of the original checks, whose report has the numbers. If the runner records no
+            checks, the numbers come from the source of the tests.
     """
     if runs.is_recorded:
         reports = runs.reports(run)
         return {test: tuple(sorted(reports.get(test, ()))) for test in tests}
-    numbers = {
-        id_: checks.keys()
-        for function, checks in runs.checks_by_function().items()
-        for id_ in function.ids
-    }
-    return {
-        test: tuple(sorted({number for id_ in ids for number in numbers[id_]}))
-        for test in tests
-        if (ids := runs.ids_by_test.get(test)) and all(id_ in numbers for id_ in ids)
-    }
+    numbers_by_id: dict[str, set[int]] = {}
+    for function, checks in runs.checks_by_function().items():
+        numbers_by_id |= {id_: {*checks} for id_ in function.ids}
+    reached: dict[str, tuple[int, ...]] = {}
+    for test in tests:
+        ids = runs.ids_by_test.get(test, ())
+        if ids and numbers_by_id.keys() >= {*ids}:
+            reached[test] = tuple(sorted({n for id_ in ids for n in numbers_by_id[id_]}))
+    return reached
 
 
 class SlotFinder:
@@ -77,12 +77,11 @@ class SlotFinder:
             for number in numbers:
                 self._tests_by_check.setdefault(number, []).append(test)
         self._base = runs.reports_of_base()
-        self._hidden = {
-            (change.path, line)
-            for change in Patch(runs.task.test_patch).files
-            for line in _new_lines(change, runs.first.files.get(change.path, b""))
-            if line not in runs.task.problem_statement
-        }
+        self._hidden: set[tuple[str, str]] = set()  # paths and lines that the policy cannot see
+        for change in Patch(runs.task.test_patch).files:
+            for line in _new_lines(change, runs.first.files.get(change.path, b"")):
+                if line not in runs.task.problem_statement:
+                    self._hidden.add((change.path, line))
 
     def slots(self) -> list[Slot]:
         """Returns the slots of all functions, each with at least one candidate."""
@@ -90,35 +89,39 @@ class SlotFinder:
         return [slot for function, checks in functions for slot in self._slots_of(function, checks)]
 
     def _slots_of(self, function: TestFunction, checks: Mapping[int, Check]) -> list[Slot]:
-        """Returns the slots of a function: its table's rows, and the checks that use no row."""
-        file, node = function.file, function.node
-
-        def outputs(numbers: Sequence[int], tests: Sequence[str]) -> list[str]:
-            reports = [self._base.get(t, {}).get(n, CheckReport()) for t in tests for n in numbers]
-            return [text for report in reports for text in report.values]
-
-        slots: list[Slot] = []
-        table = function.table
-        of_table = tuple(n for n, c in checks.items() if table and table.name in names_in(c))
-        for row, cell in enumerate(table.cells if table else ()):
-            all_tests = (
-                test for number in of_table for test in self._tests_by_check.get(number, ())
-            )
-            tests = [*dict.fromkeys(t for t in all_tests if function.rows.get(t) == row)]
-            if tests:
-                is_exact = all(checks[number].is_exact for number in of_table)
-                values = outputs(of_table, tests)
-                units = file.other_cells(node, cell, values, self._rng, is_exact=is_exact)
-                if candidates := self._candidates(function, of_table, tests, units):
-                    slots.append(Slot(len(slots), candidates))
-        negated_by_rows = of_table if slots else ()
+        """Returns the slots of a function: rows of its table, and checks that no row negates."""
+        table, candidates = function.table, []
+        if table:
+            row_checks = {n: c for n, c in checks.items() if table.name in names_in(c)}
+            for row, cell in enumerate(table.cells):
+                candidates.append(self._candidates_of_row(function, row_checks, row, cell))
+            if any(candidates):
+                checks = {n: c for n, c in checks.items() if n not in row_checks}
         for number, check in checks.items():
-            tests = self._tests_by_check.get(number, [])
-            if tests and number not in negated_by_rows:
-                units = file.negations(node, check, outputs([number], tests), self._rng)
-                if candidates := self._candidates(function, (number,), tests, units):
-                    slots.append(Slot(len(slots), candidates))
-        return slots
+            candidates.append(self._candidates_of_check(function, number, check))
+        return [Slot(index, units) for index, units in enumerate(filter(None, candidates))]
+
+    def _candidates_of_row(
+        self, function: TestFunction, checks: Mapping[int, Check], row: int, cell: ast.expr
+    ) -> list[Unit]:
+        """Returns the candidates of a row of the table, whose cell all ``checks`` expect."""
+        all_tests = (test for number in checks for test in self._tests_by_check.get(number, ()))
+        tests = [t for t in dict.fromkeys(all_tests) if function.rows.get(t) == row]
+        node, outputs = function.node, self._outputs(checks, tests)
+        is_exact = all(check.is_exact for check in checks.values())
+        units = function.file.other_cells(node, cell, outputs, self._rng, is_exact=is_exact)
+        return self._candidates(function, tuple(checks), tests, units)
+
+    def _candidates_of_check(self, function: TestFunction, number: int, check: Check) -> list[Unit]:
+        tests = self._tests_by_check.get(number, [])
+        outputs = self._outputs([number], tests)
+        units = function.file.negations(function.node, check, outputs, self._rng)
+        return self._candidates(function, (number,), tests, units)
+
+    def _outputs(self, checks: Iterable[int], tests: Sequence[str]) -> list[str]:
+        """Returns ``repr`` of the values that the base compares in checks of some tests."""
+        reports = [self._base.get(t, {}).get(n, CheckReport()) for t in tests for n in checks]
+        return [text for report in reports for text in report.values]
 
     def _candidates(
         self,
@@ -129,10 +132,13 @@ class SlotFinder:
     ) -> list[Unit]:
         """Returns the first valid units, each with its checks and the tests that execute them.
 
-        A correct program may skip checks on branches, so a forger can claim to skip them. A unit
-        whose checks are all on branches is therefore no bit, and its level is ``STRUCTURE``.
+        A check that no test executes has no units. A correct program may skip checks on branches,
+        so a forger can claim to skip them. A unit whose checks are all on branches is therefore no
+        bit, and its level is ``STRUCTURE``.
         """
-        valid = (unit for unit in units if function.file.is_valid(function.node, unit.edits))
+        if not tests:
+            return []
+        valid_units = (unit for unit in units if function.file.is_valid(function.node, unit.edits))
         is_optional = all(self._runs.checks[number][1].where.is_optional for number in checks)
         return [
             replace(
@@ -142,11 +148,11 @@ class SlotFinder:
                 level=Level.STRUCTURE if is_optional else unit.level,
                 is_bit=unit.is_bit and not is_optional and self._is_hidden(function.file, unit),
             )
-            for unit in islice(valid, _MAX_CANDIDATES)
+            for unit in islice(valid_units, _MAX_CANDIDATES)
         ]
 
     def _is_hidden(self, file: TestFile, unit: Unit) -> bool:
-        """Whether neither the policy's tree nor the issue has a line that a unit edits."""
+        """Whether the lines that a unit edits are neither in the policy's tree nor in the issue."""
         lines = (file.source.line_at(edit.start).strip() for edit in unit.edits)
         return all((file.path, line) in self._hidden for line in lines)
 
@@ -158,10 +164,9 @@ def _new_lines(change: FileChange, content: bytes) -> set[str]:
         change: The change of a file.
         content: The file after the change.
     """
-    added, removed = (
-        Counter(line[1:].strip() for line in change.text.split("\n") if line.startswith(sign))
-        for sign in "+-"
-    )
+    lines = change.text.split("\n")
+    added_lines = Counter(line[1:].strip() for line in lines if line.startswith("+"))
+    removed_lines = Counter(line[1:].strip() for line in lines if line.startswith("-"))
     text = content.decode("utf-8", "surrogateescape")
-    before = Counter(line.strip() for line in text.split("\n")) - added + removed
-    return added.keys() - before.keys()
+    lines_before = Counter(line.strip() for line in text.split("\n")) - added_lines + removed_lines
+    return added_lines.keys() - lines_before.keys()

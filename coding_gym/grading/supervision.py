@@ -19,8 +19,8 @@ _MARGIN_S = 20.0
 _MAX_OUTPUT_BYTES = 256 << 20
 Modules = tuple[tuple[str, str], ...]
 """Names and texts of modules for the test process, each after those that it imports."""
-# Reads a program from standard input and runs it; the program reads its settings from the rest.
-# So program and settings are not in a file, an argument or the environment.
+# Reads a program from standard input and runs it; the program reads its settings from the rest of
+# the input. So program and settings are not in a file, an argument or the environment.
 _LOADER = (
     "import sys;"
     "i=sys.stdin.buffer;"
@@ -52,8 +52,8 @@ def run_tests(
             install commands or its image.
         timeout_s: Time limit in seconds, after which the run is killed.
         num_checks: The number of checks in the files.
-        observer: Modules that run the tests instead of ``inside/plugin.py``, which they can
-            import; the function ``run`` of the last module runs them.
+        observer: Modules that run the tests instead of ``inside/plugin.py``, which these modules
+            can import; the function ``run`` of the last module runs the tests.
         observed: Further settings for this function.
 
     Raises:
@@ -75,10 +75,10 @@ def run_tests(
         max_output_bytes=_MAX_OUTPUT_BYTES,
         stdin=_beginning(modules, has_own_pytest) + _config(frame, timeout_s, settings),
     )
-    lines = [line for line in result.output.splitlines() if line.startswith(f"{frame} {{")]
-    if not lines:
+    verdicts = [line for line in result.output.splitlines() if line.startswith(f"{frame} {{")]
+    if not verdicts:
         return _without_verdict(frame, result)
-    verdict = _read_verdict(lines[-1].removeprefix(f"{frame} "))
+    verdict = _read_verdict(verdicts[-1].removeprefix(f"{frame} "))
     run = Run.from_records(**verdict)
     if not (verdict["records"] or run.timed_out or run.is_forged):  # the record "ready" is missing
         message = error_line(run.tail)
@@ -127,6 +127,7 @@ def _read_verdict(text: str) -> dict[str, Any]:
 
 
 def _without_verdict(frame: str, result: ExecResult) -> Run:
+    """Returns the run of a supervisor without verdict; raises a `GradingError` if none started."""
     if result.out_of_memory:
         return Run(out_of_memory=True)
     if f"{frame} began" in result.output:

@@ -93,13 +93,14 @@ class TestTree:
         """Runs the tests with a patch in a new sandbox.
 
         Code of the patch can run before the tests and prevent their start. So after an
-        infrastructure failure the tests run at base and, if that fails, with the gold patch. If
-        a control run starts, the patch runs again. A second failure is then a failure of the patch,
-        and the returned run has `Run.start_error` and no statuses.
+        infrastructure failure the tests run at base and, if this control run also fails to start,
+        with the gold patch. If a control run starts, the tests run with the patch again. If they
+        do not start again, the patch is the cause: the run has `Run.start_error` and no statuses.
 
         Args:
             patch: The graded change.
-            rewrite: Returns the new contents of test files, from the contents of all test files.
+            rewrite: A function that returns the new contents of test files, from the contents of
+                all test files; by default the files stay as they are.
             only: Ids of the tests to run, if the runner can select tests; all by default.
             num_checks: The number of checks in the test files.
             is_plain: Whether pytest runs with ``--assert=plain``: without its rewriting of
@@ -127,12 +128,13 @@ class TestTree:
         return attempt(patch)
 
     def _controls(self) -> Iterator[Patch]:
+        """Yields the empty patch and the graded part of the gold patch."""
         yield Patch()
         with contextlib.suppress(PatchError):
             yield self.select(Patch(self._task.gold_patch)).patch
 
     def _attempt(self, patch: Patch, *, is_plain: bool, **options: Any) -> Run:
-        """Runs the tests in a new sandbox; returns a later failure as `Run.start_error`.
+        """Runs the tests in a new sandbox; returns an infrastructure failure as `Run.start_error`.
 
         A failure to open the sandbox is raised, because no patch can cause it.
         """
@@ -163,11 +165,11 @@ class TestTree:
                 f"test_patch of {self._task.task_id} does not apply to its base: {error}"
             ) from error
         apply_patch(sandbox, patch)
-        existing = read_files(sandbox, self.paths)
+        contents = read_files(sandbox, self.paths)
         # A compiled program is not compared after the run, because the run can rebuild it.
-        files = {path: data for path, data in existing.items() if b"\0" not in data}
-        changed = rewrite(files) if rewrite else {}
-        _write_files(sandbox, changed)
+        files = {path: data for path, data in contents.items() if b"\0" not in data}
+        rewritten = rewrite(files) if rewrite else {}
+        _write_files(sandbox, rewritten)
         run = self.runner.run(
             sandbox,
             self._task,
@@ -177,12 +179,14 @@ class TestTree:
             num_checks=num_checks,
         )
         run.files = files
-        after = {**files, **changed}.items()
-        run.is_edited = not run.is_lost and any(_differs(sandbox, *file) for file in after)
+        if not run.is_lost:
+            expected = {**files, **rewritten}
+            run.is_edited = any(_differs(sandbox, path, data) for path, data in expected.items())
         return run
 
 
 def _starts(attempt: Callable[[Patch], Run], patch: Patch) -> bool:
+    """Whether the tests start with a patch."""
     try:
         return attempt(patch).start_error is None
     except PatchError:
@@ -233,7 +237,7 @@ def _write_files(sandbox: Sandbox, contents: Mapping[str, bytes]) -> None:
 
 
 def _differs(sandbox: Sandbox, path: str, data: bytes) -> bool:
-    """Returns whether a file's content differs from ``data``; reads at most that many bytes."""
+    """Whether a file is missing, or its content differs from ``data``."""
     try:
         return sandbox.read_file(path, max_bytes=len(data)) != data
     except OSError:  # the file is larger, or missing

@@ -10,7 +10,7 @@ from coding_gym.grade import TestStatus
 from coding_gym.grading.challenge import Challenge, Outcome
 from coding_gym.grading.checked_runs import CheckedRuns
 from coding_gym.grading.negation import Unit, subject_of
-from coding_gym.grading.number_draws import new_words
+from coding_gym.grading.number_choice import new_words
 from coding_gym.grading.report import CheckReport, Run
 from coding_gym.grading.slots import Slot
 
@@ -20,8 +20,8 @@ _MAX_ROUNDS = 24  # pairs of runs
 class UnitChoice:
     """The choice of a unit for each slot.
 
-    The number of a slot, and of its unit in a run, is its index in ``slots``, which does not
-    change; only candidates are removed.
+    The number of a slot, and of its unit in a run, is its index in ``slots``. Slots stay in this
+    list; a rejected unit is removed from the candidates of its slot.
 
     Args:
         runs: The checks of the tests.
@@ -48,47 +48,52 @@ class UnitChoice:
         return self._runs.challenge(self._reached, [slot.unit for slot in self._slots])
 
     def choose(self) -> None:
-        """Rejects units until runs with the gold patch end as expected.
+        """Rejects units until runs with the gold patch have the expected outcomes.
 
-        The first draws separate the slots of a function: for any two slots, one draw negates only
-        one of the two. One random draw follows. Returns after every draw has succeeded once
-        without a failure between them.
+        A round runs two versions, each of which negates some slots. A binary digit of the slots'
+        indices assigns slots to versions, another digit in each round, so that every two slots of a
+        function are once in different versions. In a last round a draw assigns them. The rounds
+        repeat until all of them have succeeded without a failure in between.
         """
-        self._verify(range(len(self._slots)))  # rejects most unusable units
-        num_bits = max(slot.index for slot in self._slots).bit_length()
-        slots = list(enumerate(self._slots))
-        draws = [
-            tuple([n for n, slot in slots if slot.index >> bit & 1 == value] for value in (1, 0))
-            for bit in range(num_bits)
-        ]
+        self._verify(range(len(self._slots)))  # one run with all units rejects most unusable units
+        num_digits = max(slot.index for slot in self._slots).bit_length()
+        splits = [self._split(digit) for digit in range(num_digits)]
         num_verified = 0
-        for draw in islice(cycle([*draws, None]), _MAX_ROUNDS):
-            versions = draw or self._challenge.draw(self._stable, self._rng)
+        for split in islice(cycle([*splits, None]), _MAX_ROUNDS):
+            versions = split or self._challenge.draw(self._stable, self._rng)
             results = [self._verify(negated) for negated in versions]
             num_verified = num_verified + 1 if all(results) else 0
-            if num_verified == len(draws) + 1:
+            if num_verified == len(splits) + 1:
                 return
-        for slot in self._slots:  # no usable set of units was found
+        for slot in self._slots:  # no set of candidates succeeded
             slot.candidates.clear()
+
+    def _split(self, digit: int) -> tuple[list[int], list[int]]:
+        """Returns the numbers of slots whose index has 1 at a binary digit, and those with 0."""
+        digits = [slot.index >> digit & 1 for slot in self._slots]
+        numbers = range(len(digits))
+        return [n for n in numbers if digits[n] == 1], [n for n in numbers if digits[n] == 0]
 
     def verify_alone(self) -> bool:
         """Returns whether fail-to-pass tests can run alone; calls `_clear_bits`.
 
-        They can if the fail-to-pass tests and the other tests end as expected in separate runs with
-        the gold patch, and no fail-to-pass test ends as expected at base.
+        They can if the fail-to-pass tests and the other tests pass in separate runs with the gold
+        patch, and no fail-to-pass test passes in both versions at base.
         """
         early = [test for test in self._runs.task.fail_to_pass if test in self._stable]
         late = [test for test in self._stable if test not in early]
         first, second = self._challenge.draw([*early, *late], self._rng)
-        groups = (early, first), (early, second), (late, first)
+        if not early:
+            return False
         is_alone = (
             self._runs.is_recorded
-            and bool(early)
-            and all(self._end_as_expected(*g) for g in groups)
+            and self._end_as_expected(early, first)
+            and self._end_as_expected(early, second)
+            and self._end_as_expected(late, first)
         )
         only = early if is_alone else ()
         passed_at_base = set(early)
-        for negated in (first, second) if early else ():
+        for negated in (first, second):
             run = self._runs.run(self._challenge, negated, only=only, is_base=True)
             passed_at_base &= self._clear_bits(early, run, negated)
         return is_alone and not passed_at_base
@@ -100,28 +105,26 @@ class UnitChoice:
         number more often than each near miss, and infers that it is right. Such units are no bits.
         """
         units = [slot.unit for slot in self._slots if slot.candidates]
-        expected = [self._expected(unit) for unit in units]
-        uses = Counter(pair for pairs in expected for pair in pairs)
-        units = [
-            replace(unit, is_bit=unit.is_bit and all(uses[pair] == 1 for pair in pairs))
-            for unit, pairs in zip(units, expected, strict=True)
-        ]
+        expectations = [self._expectations(unit) for unit in units]
+        num_units = Counter(pair for pairs in expectations for pair in pairs)
+        for number, pairs in enumerate(expectations):
+            if any(num_units[pair] > 1 for pair in pairs):
+                units[number] = replace(units[number], is_bit=False)
         return self._runs.challenge(self._reached, units)
 
-    def _expected(self, unit: Unit) -> set[tuple[str, str]]:
-        """Returns each word that a unit of a fail-to-pass test replaces, with its `subject_of`."""
+    def _expectations(self, unit: Unit) -> set[tuple[str, str]]:
+        """Returns the words that a unit of fail-to-pass tests replaces, each with `subject_of`."""
         if set(self._runs.task.fail_to_pass).isdisjoint(unit.tests):
             return set()
         function, check = self._runs.checks[unit.checks[0]]
         text, subject = function.file.source.text, subject_of(check.actual)
-        return {
-            (word, subject)
-            for edit in unit.edits
-            for word in new_words(text[edit.start : edit.end], edit.replacement)
-        }
+        words: set[str] = set()
+        for edit in unit.edits:
+            words |= {*new_words(text[edit.start : edit.end], edit.replacement)}
+        return {(word, subject) for word in words}
 
     def _verify(self, negated: Collection[int]) -> bool:
-        """Returns whether a run ends as expected; if not, rejects the units that are the cause."""
+        """Returns whether a run has the expected outcomes; if not, rejects units as the cause."""
         ordered = [number for number in negated if self._slots[number].candidates]
         active = frozenset(ordered)
         challenge = self._challenge
@@ -130,37 +133,37 @@ class UnitChoice:
             if active:
                 candidates = self._slots[self._breaking_unit(run, ordered)].candidates
                 # After a timeout, the slot's other candidates would probably time out, too.
-                del candidates[: None if run.timed_out else 1]
+                num_rejected = len(candidates) if run.timed_out else 1
+                del candidates[:num_rejected]
             return False
         rejected: set[int] = set()
-        is_expected = True
-        for test in self._stable:
-            outcome = challenge.outcome(test, run, active)
-            is_expected = is_expected and outcome.status is TestStatus.PASSED
+        outcomes = {test: challenge.outcome(test, run, active) for test in self._stable}
+        for test, outcome in outcomes.items():
             numbers = [n for n in challenge.unit_numbers([test]) if n in active]
             units = {n: challenge.units[n] for n in numbers}
             reports = run.checks(self._runs.name(test, run))
             rejected |= self._culprits(outcome, units, reports)
             if outcome.failed and not units:  # the cause can be a unit of another test
                 path = test.partition("::")[0]
-                in_file = {n for n in active if challenge.units[n].edits[0].path == path}
-                rejected |= in_file or active
+                units_of_file = {n for n in active if challenge.units[n].edits[0].path == path}
+                rejected |= units_of_file or active
         for number in rejected:
             del self._slots[number].candidates[0]
+        is_expected = all(o.status is TestStatus.PASSED for o in outcomes.values())
         return is_expected and not rejected
 
     def _breaking_unit(self, run: Run, active: Sequence[int]) -> int:
-        """Returns an active unit with which a run does not complete or changes the test files."""
+        """Returns the number of an active unit that makes a run incomplete or edits test files."""
         if run.timed_out:  # the report has the start of the test that ran then, and no end
-            started = [t for t in self._reached if self._runs.name(t, run) in run.statuses]
-            unended = [
-                t for t in started if run.status(self._runs.name(t, run)) is TestStatus.MISSING
-            ]
-            units = self._challenge.unit_numbers(unended)
+            names = {test: self._runs.name(test, run) for test in self._reached}
+            started_tests = [test for test, name in names.items() if name in run.statuses]
+            unended_tests = [t for t in started_tests if run.status(names[t]) is TestStatus.MISSING]
+            units = self._challenge.unit_numbers(unended_tests)
             active = [number for number in units if number in active] or active
         while len(active) > 1:
-            half = active[: len(active) // 2]
-            active = active[len(half) :] if self._runs.run(self._challenge, half).is_whole else half
+            middle = len(active) // 2
+            is_whole = self._runs.run(self._challenge, active[:middle]).is_whole
+            active = active[middle:] if is_whole else active[:middle]
         return active[0]
 
     def _culprits(
@@ -168,8 +171,9 @@ class UnitChoice:
     ) -> set[int]:
         """Returns the numbers of the negated ``units`` to reject for the outcome of a test.
 
-        A negated check must fail. If a check, executed repeatedly, fails and passes, its unit stays
-        with ``is_every`` false. If the test failed otherwise, its last executed unit is rejected.
+        A unit is rejected if a negated check of it never failed. If each of its checks failed, and
+        one also passed in another execution, the unit stays, with ``is_every`` false. If the test
+        has another failure, its last executed unit is rejected.
         """
         culprits: set[int] = set()
         for number, unit in units.items():
@@ -179,13 +183,12 @@ class UnitChoice:
                 else:
                     culprits.add(number)
         if outcome.failed and units:
-            executed = [
-                n for n, unit in units.items() if not reports or reports.keys() & set(unit.checks)
-            ]
-            culprits.add(max(executed or units, key=lambda number: units[number].checks))
+            executed_units = [n for n, unit in units.items() if reports.keys() & set(unit.checks)]
+            culprits.add(max(executed_units or units, key=lambda number: units[number].checks))
         return culprits
 
     def _end_as_expected(self, tests: Sequence[str], negated: Collection[int]) -> bool:
+        """Returns whether tests, run alone with the gold patch, have the status ``PASSED``."""
         if not tests:
             return True
         challenge = self._challenge
@@ -200,11 +203,12 @@ class UnitChoice:
         for test in tests:
             outcome = challenge.outcome(test, run, negated)
             reports = run.checks(self._runs.name(test, run))
-            passed = {n for n, report in reports.items() if report.num_passed} or (
-                outcome.passed | outcome.wrongly_passed
-            )
-            for slot in (self._slots[number] for number in challenge.unit_numbers([test])):
-                if not passed.isdisjoint(slot.unit.checks):
+            passed_checks = {n for n, report in reports.items() if report.num_passed}
+            if not passed_checks:  # a runner without reports of checks
+                passed_checks = {*outcome.passed, *outcome.wrongly_passed}
+            for number in challenge.unit_numbers([test]):
+                slot = self._slots[number]
+                if not passed_checks.isdisjoint(slot.unit.checks):
                     slot.candidates[0] = replace(slot.unit, is_bit=False)
             if outcome.status is TestStatus.PASSED:
                 passed_tests.add(test)

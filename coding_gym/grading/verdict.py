@@ -1,6 +1,6 @@
 """Computes a grade from the statuses of tests."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
 
@@ -10,7 +10,7 @@ from coding_gym.grading.report import Run
 from coding_gym.task import Task
 
 _MAX_NAMED = 3  # tests in a grade's detail
-_MAX_NAME, _MAX_COMPARED = 200, 500  # code under test can report many long names
+_MAX_NAME, _MAX_COMPARED = 200, 500  # limits, as code under test can report many long names
 _UNNAMED = 'an assertion failed, its negation passed, or neither ran (challenge="passed" names it)'
 
 
@@ -43,6 +43,7 @@ def judge(
 def _reason(
     run: Run, statuses: Mapping[str, TestStatus], messages: Mapping[str, str]
 ) -> tuple[GradeReason, str]:
+    """Returns the reason and the detail of a grade."""
     if run.forgery:
         return GradeReason.TAMPERED, run.forgery
     if run.out_of_memory:
@@ -54,34 +55,42 @@ def _reason(
     if not run.has_ended:
         reason = error_line(run.tail)
         return GradeReason.TESTS_FAILED, f"the test process ended before all tests ended: {reason}"
-    decided = [test for test, status in statuses.items() if status is not TestStatus.UNDECIDED]
-    failed_tests = [test for test in decided if statuses[test] is not TestStatus.PASSED]
-    if not failed_tests and len(decided) == len(statuses):
-        return GradeReason.RESOLVED, (
-            f"all {len(statuses)} expected tests passed"
-            if len(statuses) > 1
-            else "the expected test passed"
-        )
-    if not failed_tests:
+    decided_tests = [t for t, status in statuses.items() if status is not TestStatus.UNDECIDED]
+    failed_tests = [test for test in decided_tests if statuses[test] is not TestStatus.PASSED]
+    if failed_tests:
+        names = ", ".join(f"{test} ({statuses[test]})" for test in failed_tests[:_MAX_NAMED])
+        more = ", …" if len(failed_tests) > _MAX_NAMED else ""
+        count = f"{len(failed_tests)} of {len(decided_tests)} tests did not pass: {names}{more}"
+        detail = [count, *_explanation(run, failed_tests, statuses, messages)]
+        return GradeReason.TESTS_FAILED, "; ".join(detail)
+    if len(decided_tests) < len(statuses):
         return GradeReason.TESTS_FAILED, _UNNAMED
-    names = ", ".join(f"{test} ({statuses[test]})" for test in failed_tests[:_MAX_NAMED])
-    more = ", …" if len(failed_tests) > _MAX_NAMED else ""
-    reason = next(filter(None, (messages.get(test) for test in failed_tests)), "")
+    if len(statuses) == 1:
+        return GradeReason.RESOLVED, "the expected test passed"
+    return GradeReason.RESOLVED, f"all {len(statuses)} expected tests passed"
+
+
+def _explanation(
+    run: Run,
+    failed_tests: Sequence[str],
+    statuses: Mapping[str, TestStatus],
+    messages: Mapping[str, str],
+) -> Iterator[str]:
+    """Yields names similar to that of a missing test, and the message of the first failure."""
+    missing_tests = [test for test in failed_tests if statuses[test] is TestStatus.MISSING]
+    similar_names = _similar_names(missing_tests[0], run, statuses) if missing_tests else []
+    if similar_names:
+        yield f"nearest reported names: {', '.join(similar_names)}"
+    reasons = [messages[test] for test in failed_tests if messages.get(test)]
     if not run.statuses:
-        reason = reason or error_line(run.tail, "")  # the error message of pytest
-    missing = next((test for test in failed_tests if statuses[test] is TestStatus.MISSING), "")
-    similar = _similar_names(missing, run, statuses) if missing else []
-    count = f"{len(failed_tests)} of {len(decided)} tests did not pass: {names}{more}"
-    hint = f"nearest reported names: {', '.join(similar)}" if similar else ""
-    return GradeReason.TESTS_FAILED, "; ".join(filter(None, (count, hint, reason)))
+        reasons.append(error_line(run.tail, ""))  # the error message of pytest
+    yield from filter(None, reasons[:1])
 
 
 def _similar_names(test: str, run: Run, expected: Collection[str]) -> list[str]:
-    """Returns up to three similar names of unexpected tests; of the same file for a node id."""
+    """Returns up to three similar names of unexpected tests; for a node id, of the same file."""
     file, colons, _ = test.partition("::")
-    unexpected = (
-        name
-        for name in run.statuses
-        if name not in expected and len(name) <= _MAX_NAME and (not colons or name.startswith(file))
-    )
-    return get_close_matches(test, islice(unexpected, _MAX_COMPARED))
+    prefix = file if colons else ""
+    names = (n for n in run.statuses if n.startswith(prefix) and len(n) <= _MAX_NAME)
+    unexpected_names = (name for name in names if name not in expected)
+    return get_close_matches(test, islice(unexpected_names, _MAX_COMPARED))

@@ -1,11 +1,11 @@
 """Makes near misses: wrong expected values that look like right values.
 
 A near miss has the type and the format of the right value, and differs from it in a part that is
-also wrong in the base's output. A number lies on the other side of that output at the same
-distance, or on the same side at a similar distance. So the side does not reveal the right value,
+also wrong in the base's output. A number lies on the other side of the base's number at the same
+distance, or on the same side at a similar distance. So the side does not reveal the right number,
 and the distance reveals it only to a program that knows the size of the error. An object that
-equals all values near the output passes both versions and is detected; the output itself passes
-neither.
+equals all values near the base's output passes both versions, which is detected. The output itself
+passes neither version.
 """
 
 import ast
@@ -14,12 +14,12 @@ import re
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import pairwise, repeat
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from coding_gym import syntax
-from coding_gym.grading.number_draws import Surroundings
+from coding_gym.grading.number_choice import Surroundings
 from coding_gym.source_text import SourceText
 
 _FORMS: dict[object, str] = {  # source of a value, by the type of a literal or of an expression
@@ -44,8 +44,20 @@ _UNKNOWN = object()
 Leaf = ast.Constant | ast.JoinedStr
 Lines = tuple[int, int]  # the numbers of the first and the last line
 Replacements = tuple[tuple[ast.expr, str], ...]  # parts of an expected value, each with new source
-NearMiss = tuple[Replacements, bool, int]
-"""The replacements that make a near miss, whether it is a bit, and its `Unit.side`."""
+
+
+class NearMiss(NamedTuple):
+    """A wrong expected value, as new sources of parts of the right value.
+
+    Attributes:
+        replacements: The parts, each with its new source.
+        is_bit: The `Unit.is_bit` of the unit that makes these replacements.
+        side: The `Unit.side` of this unit.
+    """
+
+    replacements: Replacements
+    is_bit: bool = False
+    side: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,11 +100,7 @@ def is_literal(value: ast.expr) -> bool:
 
 
 def near_misses(
-    source: SourceText,
-    scope: Lines,
-    expected: ast.expr,
-    outputs: Sequence[str],
-    rng: Random,
+    source: SourceText, scope: Lines, expected: ast.expr, outputs: Sequence[str], rng: Random
 ) -> list[NearMiss]:
     """Returns near misses of an expected value, bits first.
 
@@ -104,23 +112,24 @@ def near_misses(
         rng: Source of random choices.
     """
     base = _wrong_output(expected, outputs)
-    swaps = [(swap, False, 0) for swap in _swaps(source, expected, base)]
+    swaps = [NearMiss(swap) for swap in _swaps(source, expected, base)]
     if swaps:  # an object that equals any order passes both versions, which is detected
         return rng.sample(swaps, len(swaps))
-    is_right = ast.unparse(expected) in outputs
-    ranked: list[tuple[int, NearMiss]] = []
+    is_base_right = ast.unparse(expected) in outputs
+    ranked: list[tuple[int, NearMiss]] = []  # ranks: 0 bits, 1 similar values, 2 other values
     for leaf, output in _leaves(expected, base):
         part = _Part(leaf, source.segment(leaf), output)
         surroundings = _surroundings(source, scope, leaf, outputs)
         for texts, side in _groups(part, rng):
-            text, is_as_probable = surroundings.drawn(part.text, texts, rng)
-            is_bit = is_as_probable and part.is_wrong and not is_right
+            text, is_as_probable = surroundings.choose(part.text, texts, rng)
+            is_bit = is_as_probable and part.is_wrong and not is_base_right
             if _is_wrong_value(part, text):
-                ranked.append((not is_bit, (((leaf, text),), is_bit, side)))
+                ranked.append((0 if is_bit else 1, NearMiss(((leaf, text),), is_bit, side)))
         texts = [text for text in _recognizable(part, rng) if _is_wrong_value(part, text)]
-        ranked += [(2, (((leaf, text),), False, 0)) for text in texts]
+        ranked += [(2, NearMiss(((leaf, text),))) for text in texts]
     rng.shuffle(ranked)
-    return [near_miss for _, near_miss in sorted(ranked, key=lambda pair: pair[0])]
+    ranked.sort(key=lambda pair: pair[0])
+    return [near_miss for _, near_miss in ranked]
 
 
 def _swaps(source: SourceText, expected: ast.expr, base: Any) -> Iterator[Replacements]:
@@ -132,7 +141,7 @@ def _swaps(source: SourceText, expected: ast.expr, base: Any) -> Iterator[Replac
         return
     for index, (left, right) in enumerate(pairwise(expected.elts)):
         swapped = value.copy()
-        swapped[index : index + 2] = value[index + 1], value[index]
+        swapped[index], swapped[index + 1] = value[index + 1], value[index]
         if swapped not in (value, [*base]):
             yield (left, source.segment(right)), (right, source.segment(left))
 
@@ -140,37 +149,39 @@ def _swaps(source: SourceText, expected: ast.expr, base: Any) -> Iterator[Replac
 def _groups(part: _Part, rng: Random) -> Iterator[tuple[list[str], int]]:
     """Yields groups of literals that a reader may take for the original, with a `Unit.side`.
 
-    If the base's number is unknown, a group holds all numbers that differ in one digit position.
+    If the base's number is unknown, a group has all numbers that differ in one digit.
     """
-    value, text = part.value, part.text
-    if isinstance(value, str):
-        if isinstance(part.output, str) and part.is_verbatim:
-            yield from (([text[0] + t + text[0]], 0) for t in _variants(value, part.output))
-            mirrored = _with_mirrored_numbers(value, part.output)
-            yield from (([text[0] + t + text[0]], side) for t, side in mirrored)
+    value, text, output = part.value, part.text, part.output
+    if isinstance(value, str) and isinstance(output, str) and part.is_verbatim:
+        quote = text[0]
+        texts = [(variant, 0) for variant in _variants(value, output)]
+        texts += _with_mirrored_numbers(value, output)
+        yield from (([f"{quote}{new_text}{quote}"], side) for new_text, side in texts)
     elif type(value) in (int, float) and _DECIMAL.fullmatch(text):
         decimals = len(text.partition(".")[2])
-        output = part.output
         if type(output) in (int, float) and output != value and abs(output) < _MAX_NUMBER:
             side = 1 if value > output else -1
-            yield [_formatted(2 * output - value, decimals)], side
+            mirrored = 2 * output - value
+            yield [_formatted(mirrored, decimals)], side
             distance = round(abs(value - output) * 10**decimals)
             number = output + side * _similar_distance(distance, rng) / 10**decimals
             if number >= 0:
                 yield [_formatted(number, decimals)], 0
         else:
-            places = [n for n in range(len(text)) if text[n] in "123456789" or text == "0"]
+            digits = "0" if text == "0" else "123456789"
+            places = [place for place, char in enumerate(text) if char in digits]
             yield from ((_with_other_digits(text, place), 0) for place in places)
 
 
 def _similar_distance(distance: int, rng: Random) -> int:
-    """Returns a distance with the same number of binary digits, one of which differs.
+    """Returns a distance with one other binary digit; the first digit stays.
 
-    The relation is symmetric: both distances have each other as partner with equal probability.
+    The relation is symmetric: A results from B as probably as B results from A.
     """
     if distance < 2:  # the only distance with so few digits
         return distance
-    return distance ^ 1 << rng.randrange(distance.bit_length() - 1)
+    place = rng.randrange(distance.bit_length() - 1)
+    return distance ^ (1 << place)
 
 
 def _formatted(number: float, decimals: int) -> str:
@@ -184,16 +195,18 @@ def _with_other_digits(text: str, place: int) -> list[str]:
 
 def _with_mirrored_numbers(value: str, base: str) -> Iterator[tuple[str, int]]:
     """Yields texts with one number mirrored at the base's number, each with a `Unit.side`."""
-    numbers, base_numbers = [*_DIGITS.finditer(value)], [*_DIGITS.finditer(base)]
-    if _DIGITS.sub("", value) != _DIGITS.sub("", base) or len(numbers) != len(base_numbers):
+    matches, base_digits = [*_DIGITS.finditer(value)], _DIGITS.findall(base)
+    if _DIGITS.sub("", value) != _DIGITS.sub("", base) or len(matches) != len(base_digits):
         return
     if ":" in value:  # the numbers of a clock time have limits
         return
-    for number, base_number in zip(numbers, base_numbers, strict=True):
-        mirrored = 2 * int(base_number[0]) - int(number[0])
-        if mirrored >= 0 and number[0] != base_number[0]:
-            text = f"{value[: number.start()]}{mirrored:0{len(number[0])}}{value[number.end() :]}"
-            yield text, 1 if int(number[0]) > int(base_number[0]) else -1
+    for match, base_text in zip(matches, base_digits, strict=True):
+        number, base_number = int(match[0]), int(base_text)
+        mirrored = 2 * base_number - number
+        if mirrored >= 0 and match[0] != base_text:
+            digits = str(mirrored).zfill(len(match[0]))
+            text = value[: match.start()] + digits + value[match.end() :]
+            yield text, 1 if number > base_number else -1
 
 
 def _recognizable(part: _Part, rng: Random) -> Iterator[str]:
@@ -202,9 +215,10 @@ def _recognizable(part: _Part, rng: Random) -> Iterator[str]:
     if isinstance(value, bool):
         yield str(not value)
     elif isinstance(value, int | float):
-        places = range(len(text)) if _DECIMAL.fullmatch(text) else ()
-        changed = [s for n in places for s in _with_other_digits(text, n) if text[n] != "."]
-        yield from rng.sample(changed, min(_MAX_PLACES, len(changed)))
+        is_decimal = _DECIMAL.fullmatch(text)
+        places = [n for n, char in enumerate(text) if char != "."] if is_decimal else []
+        texts = [new_text for place in places for new_text in _with_other_digits(text, place)]
+        yield from rng.sample(texts, min(_MAX_PLACES, len(texts)))
     else:
         yield from _misspelled(part, rng)
 
@@ -212,19 +226,19 @@ def _recognizable(part: _Part, rng: Random) -> Iterator[str]:
 def _misspelled(part: _Part, rng: Random) -> Iterator[str]:
     """Yields sources of a text with one letter or digit changed, where the base's text differs."""
     text = part.text
-    first = min(text.find(quote) for quote in "\"'" if quote in text)
-    letter_of = _LETTER_OF_FORMAT if part.value is _UNKNOWN else _LETTER
-    places = {match.start() for match in letter_of.finditer(text, first) if match[1]}
+    first_quote = min(text.find(quote) for quote in "\"'" if quote in text)
+    pattern = _LETTER_OF_FORMAT if part.value is _UNKNOWN else _LETTER
+    places = {match.start() for match in pattern.finditer(text, first_quote) if match[1]}
     if part.is_verbatim and isinstance(part.output, str):
-        blocks = difflib.SequenceMatcher(
-            None, text[1:-1], part.output, autojunk=False
-        ).get_matching_blocks()
-        matching = {n + 1 for block in blocks for n in range(block.a, block.a + block.size)}
+        matcher = difflib.SequenceMatcher(None, text[1:-1], part.output, autojunk=False)
+        starts = [(block.a + 1, block.size) for block in matcher.get_matching_blocks()]
+        matching = {start + offset for start, size in starts for offset in range(size)}
         places = places - matching or places
     for place in rng.sample(sorted(places), min(_MAX_PLACES, len(places))):
-        letter = rng.choice("123456789" if text[place].isdecimal() else "aeiounrst")
-        letter = letter.upper() if text[place].isupper() else letter
-        yield f"{text[:place]}{letter}{text[place + 1 :]}"
+        old = text[place]
+        new = rng.choice("123456789" if old.isdecimal() else "aeiounrst")
+        new = new.upper() if old.isupper() else new
+        yield f"{text[:place]}{new}{text[place + 1 :]}"
     if not places:
         yield f"{text[:-1]}.{text[-1]}"
 
@@ -280,9 +294,9 @@ def _parts(node: ast.expr, base: Any) -> list[tuple[ast.expr, Any]]:
     """Returns the parts of an expected value, each with the base's value or `_UNKNOWN`."""
     match node:
         case ast.List(elts=parts) | ast.Tuple(elts=parts):
-            is_same_type = isinstance(base, list if isinstance(node, ast.List) else tuple)
-            values = base if is_same_type and len(base) == len(parts) else [_UNKNOWN] * len(parts)
-            return [*zip(parts, values, strict=True)]
+            kind = list if isinstance(node, ast.List) else tuple
+            is_parallel = isinstance(base, kind) and len(base) == len(parts)
+            return [*zip(parts, base if is_parallel else repeat(_UNKNOWN), strict=False)]
         case ast.Dict(keys=keys, values=parts):
             outputs = base if isinstance(base, dict) else {}
             names = [key.value if isinstance(key, ast.Constant) else _UNKNOWN for key in keys]

@@ -54,7 +54,7 @@ def _patch(source: str) -> Patch:
 
 @pytest.mark.parametrize("draw", range(3))
 def test_repair_of_some_parameters_is_not_tampering(store: TemplateStore, draw: int) -> None:
-    """A check that fails for some parameters passes for them if it is negated."""
+    """If a check fails for some parameters, its negated version passes for these parameters."""
     task = with_hidden(_PARAMETERS, *(f"test_total[{number}]" for number in range(1, 5)))
     partial = FIXED.replace("- discount", "- min(discount, 2)")
     verdict = grade(task, store.get(task), _patch(partial), rng=Random(draw))
@@ -466,7 +466,7 @@ def test_assertions_that_pass_at_base_are_no_bits(store: TemplateStore) -> None:
 
 
 def test_units_with_a_side_are_one_bit_together() -> None:
-    """A feature such as the base's output can tell the units of the two sides apart."""
+    """A guess of the direction in which the base errs may decide all units with a side."""
     units = [
         Unit(edits=(), level=Level.VALUE, tests=("t.py::t",), is_bit=True, side=side)
         for side in (1, 1, 1, -1, -1, 0, 0)

@@ -133,13 +133,13 @@ def test_check_of_a_branch_is_optional() -> None:
 
 
 def test_error_bound_to_a_name_is_not_negated() -> None:
-    """A later statement can read the error, so no other error replaces it."""
+    """A later statement can read the error, so the expected error stays."""
     _, _, negations, _ = read("with pytest.raises(TypeError) as error:\n        f(None)")
     assert negations == []
 
 
 def bits_of(expected: str, outputs: Sequence[str], rest: str = "") -> dict[str, set[bool]]:
-    """Returns whether draws of an expected value's near misses are bits, by near miss."""
+    """Returns whether an expected value's near misses are bits, by near miss, for 60 seeds."""
     node, source = parse_expression(expected), SourceText(f"{expected} {rest}")
     bits: dict[str, set[bool]] = {}
     for seed in range(60):

@@ -11,11 +11,8 @@ from xml.etree import ElementTree
 from coding_gym.grade import TestStatus
 from coding_gym.grading.report import Run
 
-_ENDINGS = {
-    "failure": TestStatus.FAILED,
-    "error": TestStatus.ERROR,
-    "skipped": TestStatus.SKIPPED,
-}
+# Statuses by the tag of a child of a case, the most severe status first.
+_STATUSES = {"failure": TestStatus.FAILED, "error": TestStatus.ERROR, "skipped": TestStatus.SKIPPED}
 
 
 class _Builder(ElementTree.TreeBuilder):
@@ -41,9 +38,11 @@ def read_junit(reports: Iterable[bytes]) -> Run:
 
 
 def _add(case: ElementTree.Element, run: Run) -> None:
-    owner, name = case.get("classname", ""), case.get("name", "")
-    endings = [child for child in case if child.tag in _ENDINGS]
-    worst = next((e for tag in _ENDINGS for e in endings if e.tag == tag), None)
-    status = TestStatus.PASSED if worst is None else _ENDINGS[worst.tag]
-    message = "" if worst is None else worst.get("message") or worst.text or ""
-    run.add(f"{owner}::{name}" if owner else name, status, message)
+    class_name, name = case.get("classname", ""), case.get("name", "")
+    test_id = f"{class_name}::{name}" if class_name else name
+    for tag, status in _STATUSES.items():
+        child = case.find(tag)
+        if child is not None:
+            run.add(test_id, status, child.get("message") or child.text or "")
+            return
+    run.add(test_id, TestStatus.PASSED)

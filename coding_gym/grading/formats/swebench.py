@@ -25,7 +25,7 @@ _COLOR = re.compile(r"\[\d+m")
 _CONTROL = dict.fromkeys(range(1, 32))
 _SYMPY_ENDINGS = ((" E", ERROR), (" F", FAILED), (" ok", PASSED))
 _VERSION_TEST = "--version is equivalent to version"
-# A migration that an old test of Django applies while it runs.
+# A line in which the output of a migration precedes the name of a test.
 _NOISY_TEST = "Applying sites.0002_alter_domain_unique...test_no_migrations"
 _DJANGO_OK = (" ... ok", " ... OK", " ...  OK")
 _DJANGO_STARTS = re.compile(r"^(.*?)\s\.\.\.\sTesting against Django installed in ", re.MULTILINE)
@@ -77,9 +77,9 @@ def read_matplotlib(log: str) -> dict[str, str]:
 
 
 def log_spellings(node_id: str) -> set[str]:
-    """Returns the ids other than ``node_id`` that SWE-bench reads from the log of a pytest test.
+    """Returns the shortened ids that SWE-bench's log readers return for a pytest test.
 
-    Only ids with parameters differ: ``test_x[not a]`` is read as ``test_x[not``.
+    Only ids with parameters have them: some readers return ``test_x[not`` for ``test_x[not a]``.
     """
     if "[" not in node_id:
         return set()
@@ -134,7 +134,7 @@ def read_django(log: str) -> dict[str, str]:
 
 
 def _started_by_tests(log: str) -> Iterator[str]:
-    """Yields tests that run Django's test suite; the output of this suite precedes their ``ok``."""
+    """Yields the tests that start Django's test suite; its output precedes the test's ``ok``."""
     ends = deque(match.span() for match in _DJANGO_STARTED.finditer(log))
     position = 0
     for match in _DJANGO_STARTS.finditer(log):
@@ -189,12 +189,12 @@ def _django_line(line: str) -> Iterator[tuple[str, str]]:
 def _lines(pattern: str, passed: str, failed: str, skipped: str = "") -> Read:
     """Returns a reader of one line per test; ``|`` separates several words of one status."""
     texts = ((passed, PASSED), (failed, FAILED), (skipped, SKIPPED))
-    words = {word: status for text, status in texts for word in text.split("|")}
+    statuses = {word: status for text, status in texts for word in text.split("|")}
     compiled = re.compile(pattern)
 
     def read(log: str) -> dict[str, str]:
         matches = (compiled.match(line) for line in _short_lines(log))
-        return {_name(m): words[m["how"]] for m in matches if m and m["how"] in words}
+        return {_name(m): statuses[m["how"]] for m in matches if m and m["how"] in statuses}
 
     return read
 
@@ -224,7 +224,7 @@ def read_maven(log: str) -> dict[str, str]:
 
 
 def read_phpunit(log: str) -> dict[str, str]:
-    """Reads ``phpunit --testdox``: the title of a suite, then its tests."""
+    """Reads ``phpunit --testdox``, which prints the title of each suite before its tests."""
     words = {"✔": PASSED, "✘": FAILED, "↩": SKIPPED}
     statuses = {}
     suite: str | None = None
@@ -266,10 +266,7 @@ FORMATS: dict[str, Read] = {
     "ruby_unit": _lines(r"(?:test: )?(?P<test>.+):\s+(?P<how>\.|E\b|F\b|O\b)", ".", "E|F", "O"),
     "tap": _lines(r"(?P<how>ok|not ok) \d+ (?P<test>.+)$", "ok", "not ok"),
     "vitest": _lines(
-        rf"(?P<how>[✓{_CROSS}↓])\s(?P<test>.+?)(?:\s(?:\d+\s*m?s?|\[skipped\]))?$",
-        "✓",
-        _CROSS,
-        "↓",
+        rf"(?P<how>[✓{_CROSS}↓])\s(?P<test>.+?)(?:\s(?:\d+\s*m?s?|\[skipped\]))?$", "✓", _CROSS, "↓"
     ),
 }
 # The formats whose ids are pytest's.

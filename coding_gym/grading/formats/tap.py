@@ -32,10 +32,11 @@ def read_tap(output: str) -> Run:
             titles[len(match[1])] = _plain(match[2])
         elif match := _POINT.fullmatch(line):
             depth = len(match[1])
-            num_tests += depth == 0
+            if depth == 0:
+                num_tests += 1
             titles = _enclosing(titles, depth)
             _add(match, titles, run)
-    run.ended &= plans == [num_tests]
+    run.ended = run.ended and plans == [num_tests]
     return run
 
 

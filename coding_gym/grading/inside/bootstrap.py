@@ -20,12 +20,12 @@ if TYPE_CHECKING:
     from typing import Any
 
 _PACKAGE = "_task_tests"
-# Every fork of a test copies a table of all descriptors up to the highest, so this limit is small.
+# A fork copies the table of all descriptors up to the highest descriptor, so this limit is small.
 _MAX_FILES = 65536
 
 
 class Reporter:
-    """Sends records to the supervisor, each as a line: the nonce of this run, then JSON."""
+    """Sends records to the supervisor; each line is the nonce of this run and a record as JSON."""
 
     def __init__(self, descriptor: int, nonce: str) -> None:
         # Tests can replace the functions of these modules, so the reporter keeps references.
@@ -61,23 +61,25 @@ def _empty_stdin() -> None:
 def _move_above_limit(descriptor: int, lowest: int) -> int:
     """Moves a descriptor above the limit of open files; returns the new descriptor.
 
-    So tests that count or close all descriptors do not affect it. Programs that tests start do not
-    inherit it.
+    Tests that count or close all descriptors up to the limit do not affect the new descriptor, and
+    programs that tests start do not inherit it.
     """
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if 0 <= soft < _MAX_FILES:
-        top = soft + lowest + 1 if hard == resource.RLIM_INFINITY else min(hard, soft + lowest + 1)
+        top = soft + lowest + 1
+        if hard != resource.RLIM_INFINITY:
+            top = min(hard, top)
         resource.setrlimit(resource.RLIMIT_NOFILE, (top, hard))
         lowest = top - 1
         soft = min(soft, lowest)
-    moved = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, lowest)
+    new_descriptor = fcntl.fcntl(descriptor, fcntl.F_DUPFD_CLOEXEC, lowest)
     os.close(descriptor)
     resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
-    return moved
+    return new_descriptor
 
 
 def _load(modules: "list[tuple[str, str]]") -> "Any":
-    """Makes modules from texts, each of which may import earlier modules; returns the last."""
+    """Makes modules from their texts; each may import earlier modules. Returns the last module."""
     module = sys.modules[_PACKAGE] = type(sys)(_PACKAGE)
     for name, text in modules:
         module = sys.modules[f"{_PACKAGE}.{name}"] = type(sys)(f"{_PACKAGE}.{name}")

@@ -37,7 +37,7 @@ _NO_FAILURES = (pytest.skip.Exception, pytest.xfail.Exception, unittest.SkipTest
 
 
 class _Check:
-    """A check: counts passes and failures of an assertion, and lets its test continue."""
+    """A check: counts passes and failures of an assertion, and lets the test continue."""
 
     def __init__(self) -> None:
         self.counts = [0, 0]
@@ -72,10 +72,10 @@ class Plugin:
 
     Args:
         reporter: Its ``send`` receives the records.
-        settings: ``options``: values of pytest's options, which override the project's
-            configuration; ``tests``: ids of the tests to run, with or without parameters, None
-            for all; ``reverse``: whether the tests run in the opposite order; ``num_checks``: the
-            number of checks.
+        settings: ``options`` (values of pytest's options, which override the project's
+            configuration), ``tests`` (ids of the tests to run, with or without parameters; None
+            for all tests), ``reverse`` (whether the tests run in the opposite order), and
+            ``num_checks`` (the number of checks).
     """
 
     def __init__(self, reporter: "Any", settings: "dict[str, Any]") -> None:
@@ -120,11 +120,11 @@ class Plugin:
     @pytest.hookimpl(tryfirst=True)
     def pytest_runtest_logreport(self, report):  # type: ignore[no-untyped-def]
         """Sends the outcome of one phase of one test."""
-        when = "subtest" if hasattr(report, "context") else report.when
+        phase = "subtest" if hasattr(report, "context") else report.when
         message = "" if report.outcome == "passed" else _message(report)
-        expected = hasattr(report, "wasxfail")
+        is_xfail = hasattr(report, "wasxfail")
         name = self.name(report.nodeid)
-        self._reporter.send("test", name, when, report.outcome, expected, message)
+        self._reporter.send("test", name, phase, report.outcome, is_xfail, message)
         if report.when == "teardown" and self._checks:
             self._send_checks(name)
 
@@ -182,8 +182,10 @@ def _first_line(kind: type, error: object, trace: "Any") -> str:
     if not text:
         line = linecache.getline(trace.tb_frame.f_code.co_filename, trace.tb_lineno)
         text = line.partition("]: ")[2].strip()
-    name = "" if kind is AssertionError and text else kind.__name__ + ": "
-    return (name + text.splitlines()[0] if text else name)[:_MAX_MESSAGE_CHARS]
+    line = text.splitlines()[0] if text else ""
+    if not line or kind is not AssertionError:
+        line = f"{kind.__name__}: {line}"
+    return line[:_MAX_MESSAGE_CHARS]
 
 
 def _message(report) -> str:  # type: ignore[no-untyped-def]
@@ -213,8 +215,8 @@ def run(reporter: "Any", settings: "dict[str, Any]") -> int:
 def run_pytest(arguments: "list[str]", plugins: "list[Any]") -> int:
     """Runs pytest as ``python -m pytest`` does; returns its exit code."""
     package = Path(str(pytest.__file__))  # a single module before pytest 5.4
-    started = package.with_name("__main__.py") if package.stem == "__init__" else package
-    vars(sys.modules["__main__"])["__file__"] = str(started)
-    sys.argv = [str(started), *arguments]
+    program = package.with_name("__main__.py") if package.stem == "__init__" else package
+    vars(sys.modules["__main__"])["__file__"] = str(program)
+    sys.argv = [str(program), *arguments]
     sys.path.insert(0, str(Path.cwd()))
     return int(pytest.main(arguments, plugins=plugins))

@@ -44,7 +44,7 @@ def _hide() -> None:
 
 
 def _receive(size: int) -> bytes:
-    """Reads ``size`` bytes from standard input, unbuffered: a forked test process reads no rest."""
+    """Reads ``size`` bytes from standard input, without a buffer that a fork would inherit."""
     data = b""
     while len(data) < size:
         chunk = os.read(0, size - len(data))
@@ -109,7 +109,7 @@ def _write(descriptor: int, data: bytes) -> None:
 
 
 class _Report:
-    """The records received over the pipe up to the record "end", and whether there are strays."""
+    """The records up to the record "end", and whether the pipe had other text ("strays")."""
 
     def __init__(self, nonce: str) -> None:
         self._prefix = nonce.encode() + b" "
@@ -181,7 +181,7 @@ def _watch(
             else:
                 tail = (tail + data)[-_MAX_TAIL_BYTES:]
         has_exited = has_exited or os.waitid(os.P_PID, child, _HAS_ENDED) is not None
-    for _ in range(_MAX_LAST_READS):  # the report can end before its output is read
+    for _ in range(_MAX_LAST_READS):  # the report can end before all output is read
         if output not in open_pipes or not select.select([output], [], [], 0)[0]:
             break
         tail = (tail + os.read(output, 65536))[-_MAX_TAIL_BYTES:]

@@ -31,10 +31,7 @@ _RUNNERS: dict[str, Runner] = {
             is_by_file=True,
         ),
         OutputRunner(
-            name="go",
-            names=GO,
-            parse=read_go,
-            default_command="go test -json -count=1 ./...",
+            name="go", names=GO, parse=read_go, default_command="go test -json -count=1 ./..."
         ),
         JunitRunner(name="junit", names=_TESTS),
         OutputRunner(name="tap", names=_TESTS, parse=read_tap),
@@ -62,12 +59,12 @@ def missing_runtime(task: Task) -> str:
     """
     if task.is_in_image or task.install_commands:
         return ""
-    missing = find_toolchain(task.language).missing
+    program = find_toolchain(task.language).missing
     # JUnit 4 itself prints no TAP: tests of Java print it through a listener that JUnit calls.
     needs_junit = task.language == "java" and task.runner == "tap"
-    if not missing and needs_junit and not _JUNIT.exists():
+    if not program and needs_junit and not _JUNIT.exists():
         return "java needs JUnit 4, which this machine does not have; run: apt-get install junit4"
-    return missing
+    return program
 
 
 __all__ = ["RUNNER_NAMES", "get_runner", "missing_runtime"]

@@ -53,7 +53,7 @@ class HarborRunner(OutputRunner):
             raise GradingError(f"the tests cannot be copied to /tests: {last_line(result.output)}")
 
     def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
-        """Returns the run of the test ``reward``; a lost run if a killed script wrote no reward."""
+        """Returns the run of the test ``reward``; it ``is_lost`` if a killed script wrote none."""
         reward = _reward(sandbox)
         if reward is None and result.exit_code >= _KILLED:
             return Run(is_lost=True)

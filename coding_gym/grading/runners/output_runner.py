@@ -29,13 +29,11 @@ _INSTALLED = re.compile(r"/[\w.+/-]+|[\w.+-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OutputRunner:
-    """Runs ``test_command``, once or once per file, and reads the statuses of the tests.
-
-    A runner holds no state; one object serves all tasks and threads. Subclasses read other sources
-    than the output.
+    """Runs ``test_command`` and reads the statuses of the tests from its output.
 
     A command that contains ``{file}`` runs once for each file of expected tests; ids are then
-    ``FILE::NAME``.
+    ``FILE::NAME``. A runner holds no state; one object serves all tasks and threads. Subclasses
+    read other sources than the output.
 
     Attributes:
         name: The name in ``Task.runner``.
@@ -50,10 +48,10 @@ class OutputRunner:
     parse: Callable[[str], Run] = lambda _: Run()
     default_command: str = ""
     is_by_file: bool = False
-    records = False  # the outcomes of single assertions; only the pytest runner records them
+    records = False  # no checks: a failed assertion ends its test
 
     def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
-        """Returns the report of a command that was not killed, here from its output."""
+        """Returns the run of a command that was not killed, by default from its output."""
         return _with_exit_code(self.parse(result.output), result)
 
     def _prepare(self, sandbox: Sandbox, task: Task) -> None:
@@ -77,8 +75,8 @@ class OutputRunner:
 
     def files(self, task: Task) -> tuple[str, ...]:
         """Returns the test files that ids name, and the programs that the command starts."""
-        started = started_paths(self._command(task)) - Patch(task.gold_patch).paths
-        return tuple(sorted(_test_files(task) | started))
+        programs = started_paths(self._command(task)) - Patch(task.gold_patch).paths
+        return tuple(sorted(_test_files(task) | programs))
 
     def patterns(self, task: Task) -> tuple[str, ...]:
         """Returns `selection.path_matcher` patterns of further test and configuration files."""
@@ -109,13 +107,13 @@ class OutputRunner:
         only: Collection[str] = (),
         num_checks: int = 0,
     ) -> Run:
-        """Runs the command in a tree that has the hidden tests and the patch.
+        """Runs the command in a tree with the hidden tests and the patch.
 
         Args:
             sandbox: The sandbox that holds the tree.
             task: The task.
-            paths: The test files, from `files`. A command with ``{file}`` runs for each of them
-                that expected tests name, even if the file is missing.
+            paths: The test files, from `files`. A command with ``{file}`` runs for each of these
+                files that expected tests name, even if the file is missing.
             timeout_s: Time limit in seconds, after which the run is killed.
             only: Has no effect: the command runs all tests.
             num_checks: Has no effect: these runners have no checks.
@@ -151,6 +149,7 @@ class OutputRunner:
         return task.test_command.strip() or self.default_command
 
     def _commands(self, task: Task, paths: tuple[str, ...]) -> list[tuple[str, str]]:
+        """Returns the commands to run, each with the prefix of the ids of its tests."""
         command = self._command(task)
         if FILE not in command:
             return [(command, "")]
@@ -190,8 +189,8 @@ class CommandRunner(OutputRunner):
     A test passes if its command exits with 0. The commands run one after another in one sandbox.
 
     Prefer a runner that reads results by name. With this runner, the code under test can exit with
-    0, and a patch can change scripts that only other scripts name, and files that a command names
-    by a folder or a glob, except for files with names of tests.
+    0. A patch can also change scripts that only other scripts name, and files that a command names
+    only by a folder or a glob, unless the files have names of tests.
     """
 
     def problem(self, task: Task) -> str:
@@ -215,8 +214,11 @@ class CommandRunner(OutputRunner):
     def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
         """Returns a run of one test, with the id "", whose status follows from the exit code."""
         run = Run(ended=True)
-        message = f"exit code {result.exit_code}: {last_line(result.output, 'no output')}"
-        run.add("", *((TestStatus.FAILED, message) if result.exit_code else (TestStatus.PASSED,)))
+        if result.exit_code:
+            message = f"exit code {result.exit_code}: {last_line(result.output, 'no output')}"
+            run.add("", TestStatus.FAILED, message)
+        else:
+            run.add("", TestStatus.PASSED)
         return run
 
 
@@ -225,17 +227,18 @@ class JunitRunner(OutputRunner):
 
     def _report_problem(self, task: Task) -> str:
         """Returns the problem of the patterns in ``test_report``, or ""."""
-        if not task.test_report.split():
+        patterns = task.test_report.split()
+        if not patterns:
             return "is missing; it must name the JUnit XML files, such as 'build/*.xml'"
-        outside = [p for p in task.test_report.split() if p.startswith("/") or ".." in p.split("/")]
-        return f"must name files in the workspace, got {outside[0]!r}" if outside else ""
+        paths = [p for p in patterns if p.startswith("/") or ".." in p.split("/")]
+        return f"must name files in the workspace, got {paths[0]!r}" if paths else ""
 
     def _prepare(self, sandbox: Sandbox, task: Task) -> None:
         """Removes the files that match ``test_report``."""
         sandbox.run(f"{_listing(task)} | xargs -0 -r rm -rf --")
 
     def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
-        """Returns the run in the files; an empty run if a file cannot be read."""
+        """Returns the run in the files; an incomplete run if a file cannot be read."""
         listed = sandbox.run(_listing(task)).output.split("\0")
         paths = sorted(path for path in listed if path)
         if len(paths) > _MAX_REPORTS:
@@ -251,12 +254,13 @@ class JunitRunner(OutputRunner):
 
 
 def _with_exit_code(run: Run, result: ExecResult) -> Run:
-    """Marks a run as incomplete if all its tests passed but the exit code is not 0.
+    """Marks a run as incomplete if no test failed but the exit code is not 0.
 
     In this case code outside of the tests failed, or the code under test ended the program.
     """
-    if result.exit_code and run.statuses:
-        run.ended &= not {*run.statuses.values()} <= {TestStatus.PASSED, TestStatus.SKIPPED}
+    failures = {*run.statuses.values()} - {TestStatus.PASSED, TestStatus.SKIPPED}
+    if result.exit_code and run.statuses and not failures:
+        run.ended = False
     return run
 
 

@@ -91,7 +91,7 @@ _STARTER = re.compile(
 def named_patterns(commands: Iterable[str]) -> tuple[str, ...]:
     """Returns patterns of all files that shell commands may name, in any folder.
 
-    This includes words in quotes, and modules that ``python -m`` starts.
+    Words in quotes and modules that ``python -m`` starts are included.
     """
     words: list[str] = []
     for command in commands:
@@ -110,7 +110,7 @@ def started_patterns(command: str) -> tuple[str, ...]:
 
 
 def started_paths(command: str) -> set[str]:
-    """Returns the paths of the files that a shell command may start; a path may lack folders."""
+    """Returns the paths of the files that a shell command may start, perhaps without folders."""
     text = _ASSIGNMENT.sub("", _VARIABLE.sub("", command))
     parts = (_QUOTES.sub(" ", part).split() for part in _PARTS.split(text))
     return _paths(program for part in parts for program in _programs(part))
@@ -128,8 +128,11 @@ def _programs(words: Iterable[str]) -> Iterator[str]:
 
 
 def _paths(words: Iterable[str]) -> set[str]:
+    """Returns the paths in ``words``; paths outside of the workspace without their folders."""
     paths = {posixpath.normpath(word) for word in words if word and not word.startswith("-")}
-    return {p.rpartition("/")[2] if p.startswith(("/", "..")) else p for p in paths - {".", "/"}}
+    outside_paths = {path for path in paths if path.startswith(("/", ".."))}
+    names = {path.rpartition("/")[2] for path in outside_paths - {"/"}}
+    return (paths - outside_paths - {"."}) | names
 
 
 def _patterns(paths: Iterable[str]) -> tuple[str, ...]:

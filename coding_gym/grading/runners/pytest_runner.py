@@ -21,7 +21,7 @@ class PytestRunner:
 
     def problem(self, task: Task) -> str:
         """Returns the problem of an id that pytest or a challenge cannot select, or ""."""
-        hidden = Patch(task.test_patch).paths
+        hidden_paths = Patch(task.test_patch).paths
         for test in task.expected_tests:
             path, colons, name = test.partition("::")
             if not colons:
@@ -32,7 +32,7 @@ class PytestRunner:
                 return f"expected test {test!r} names {path!r}; in ids '[' begins parameters"
             is_doctest = "." in name.partition("[")[0].partition("::")[0]
             is_source = path.endswith(".py") and TEST_FOLDER_NAMES.isdisjoint(path.split("/"))
-            if is_doctest and is_source and path not in hidden:
+            if is_doctest and is_source and path not in hidden_paths:
                 return f"expected test {test!r} is a doctest in a source file, which patches edit"
         return ""
 
@@ -66,7 +66,7 @@ class PytestRunner:
         only: Collection[str] = (),
         num_checks: int = 0,
     ) -> Run:
-        """Runs the tests.
+        """Runs the tests of some files, with `run_tests`.
 
         Args:
             sandbox: The sandbox that holds the tree.
@@ -75,18 +75,15 @@ class PytestRunner:
             timeout_s: Time limit in seconds, after which the run is killed.
             only: Ids of the tests to run, with all their parameters; all by default.
             num_checks: The number of checks in the files.
-
-        Raises:
-            GradingError: The supervisor or pytest could not be started.
-            SandboxError: The sandbox died.
         """
-        functions = {test.partition("[")[0] for test in only} or None
-        files_of_tests = {test.partition("::")[0] for test in only}
-        files = [path for path in paths if not only or path in files_of_tests]
+        function_ids = {test.partition("[")[0] for test in only} or None
+        if only:
+            files_of_tests = {test.partition("::")[0] for test in only}
+            paths = tuple(path for path in paths if path in files_of_tests)
         return run_tests(
             sandbox,
-            files,
-            functions,
+            paths,
+            function_ids,
             has_own_pytest=task.has_own_pytest,
             timeout_s=timeout_s,
             num_checks=num_checks,

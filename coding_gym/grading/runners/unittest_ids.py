@@ -16,8 +16,8 @@ def parse_id(test_id: str) -> tuple[tuple[str, ...], str] | None:
 
     Up to Python 3.10, unittest prints ``test_x (mod.Class)``, later ``test_x (mod.Class.test_x)``;
     its command line accepts ``mod.Class.test_x``. Capitalised names before the last class are
-    classes, too. The module is in Django's ``tests`` folder or at the root. The result is None if
-    the id names no method, such as the first line of a docstring.
+    enclosing classes. The module is in Django's ``tests`` folder or at the root. The result is None
+    if the id names no method; an id can be the first line of a docstring.
     """
     if printed := _PRINTED.fullmatch(test_id):
         method, owner = printed[1], printed[2].removesuffix(f".{printed[1]}")
@@ -26,14 +26,14 @@ def parse_id(test_id: str) -> tuple[tuple[str, ...], str] | None:
     else:
         return None
     parts = owner.split(".")
-    start = len(parts) - 1
-    while start > 1 and parts[start - 1].lstrip("_")[:1].isupper():
-        start -= 1
-    if start < 1:
+    num_modules = len(parts) - 1
+    while num_modules > 1 and parts[num_modules - 1].lstrip("_")[:1].isupper():
+        num_modules -= 1
+    if num_modules < 1:
         return None
-    stem = "/".join(parts[:start])
+    stem, classes = "/".join(parts[:num_modules]), parts[num_modules:]
     files = f"{stem}.py", f"{stem}/__init__.py"
-    return (*(f"tests/{file}" for file in files), *files), "::".join([*parts[start:], method])
+    return (*(f"tests/{file}" for file in files), *files), "::".join([*classes, method])
 
 
 def methods(tests: Iterable[str], files: Mapping[str, bytes]) -> dict[str, tuple[str, ...]]:
@@ -45,14 +45,14 @@ def methods(tests: Iterable[str], files: Mapping[str, bytes]) -> dict[str, tuple
     """
     parsed_ids = {test: parse_id(test) for test in tests}
     titles_by_id = {} if all(parsed_ids.values()) else _titles(files)
-    node_ids: dict[str, tuple[str, ...]] = {}
+    node_ids: dict[str, list[str]] = {}
     for test, parsed_id in parsed_ids.items():
         if parsed_id:
             paths, method = parsed_id
-            node_ids[test] = tuple(f"{path}::{method}" for path in paths if path in files)[:1]
+            node_ids[test] = [f"{path}::{method}" for path in paths if path in files][:1]
         else:
-            node_ids[test] = tuple(id_ for id_, titles in titles_by_id.items() if test in titles)
-    return {test: ids for test, ids in node_ids.items() if ids}
+            node_ids[test] = [id_ for id_, titles in titles_by_id.items() if test in titles]
+    return {test: tuple(ids) for test, ids in node_ids.items() if ids}
 
 
 def _titles(files: Mapping[str, bytes]) -> dict[str, tuple[str, str]]:
