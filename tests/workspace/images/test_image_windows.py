@@ -11,6 +11,7 @@ from image_fixtures import entry, oci_layout, tar_of
 from registries import Registry, running_registry
 from workspace_scene import MakeTask
 
+from coding_gym.episode import config
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation import evaluate
 from coding_gym.sandbox.images import fetching
@@ -44,7 +45,9 @@ def cache() -> Iterator[Path]:
     with TemporaryDirectory() as folder, pytest.MonkeyPatch.context() as monkeypatch:
         Path(folder).chmod(0o755)
         monkeypatch.setenv("XDG_CACHE_HOME", folder)
+        config._template_store.cache_clear()
         yield Path(folder) / "coding_gym" / "layers"
+        config._template_store.cache_clear()  # later tests use the cache of the test run
 
 
 @pytest.fixture(autouse=True)
