@@ -174,7 +174,7 @@ def bootstrap_interval(values: Values) -> tuple[float, float] | None:
     """Returns the percentile bootstrap interval of a mean, from 10,000 samples of tasks.
 
     Unlike Student's interval it assumes no distribution of the differences. It is too narrow for
-    few tasks. CodeRepairRL's evaluation reports this interval.
+    few tasks, and None for fewer than two. CodeRepairRL's evaluation reports this interval.
 
     Args:
         values: One value per task, shape (num_tasks,).
