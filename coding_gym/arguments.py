@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 
-_MAX_LISTED = 30
+_MAX_LISTED = 30  # names in an error message
 MAX_SECONDS = 1e9  # about 32 years; some system calls reject much larger values
 
 
@@ -75,7 +75,7 @@ def _folded(name: str) -> str:
 
 
 def check_arguments(owner: str, names: Iterable[str], keywords: Iterable[str]) -> None:
-    """Raises an error for unknown keyword arguments; it suggests the closest known name.
+    """Checks that an owner has arguments of these names; an error suggests the closest name.
 
     Args:
         owner: The function or object that takes the arguments, for the message.

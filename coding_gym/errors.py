@@ -29,14 +29,14 @@ _MAX_CHARS = 300  # of a quoted line
 
 
 def last_line(output: str, otherwise: str = "it printed nothing") -> str:
-    """Returns the last line of a program's output; a long line is truncated at its start."""
+    """Returns the last line of an output, truncated at its start; ``otherwise`` if it is empty."""
     lines = output.strip().splitlines()
     message = lines[-1].strip() if lines else otherwise
     return message if len(message) <= _MAX_CHARS else f"…{message[-_MAX_CHARS:]}"
 
 
 def error_line(output: str, otherwise: str = "no output", *, pattern: str = ": error: ") -> str:
-    """Returns the last line with a match of ``pattern``, by default argparse's, else the last."""
+    """Returns the last line that matches ``pattern`` (default: argparse's), else the last line."""
     errors = [line for line in output.splitlines() if re.search(pattern, line)]
     return last_line(errors[-1] if errors else output, otherwise)
 
@@ -50,11 +50,11 @@ class InvalidTaskError(CodingGymError, ValueError):
 
 
 class UnknownTaskError(CodingGymError, LookupError):
-    """No task, or no source of tasks, has this name."""
+    """No task has this id, or no task source has this name."""
 
 
 class UnknownNameError(CodingGymError, LookupError):
-    """There is no toolset, tokenizer, sandbox backend or agent of this name."""
+    """No toolset, tokenizer, sandbox backend or agent has this name."""
 
 
 class InvalidArgumentError(CodingGymError, ValueError):

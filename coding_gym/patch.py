@@ -109,7 +109,7 @@ class Patch:
     """A unified git diff.
 
     Attributes:
-        text: The diff; bytes that are not UTF-8 are held as surrogate escapes.
+        text: The diff; surrogate escapes represent bytes that are not UTF-8.
         excluded: New files of the tree that are not in the diff, and folders with a trailing ``/``.
     """
 

@@ -91,7 +91,7 @@ class SourceText:
         return self._lines[bisect_right(self._starts, offset) - 1]
 
     def line_span(self, first: int, last: int) -> tuple[int, int]:
-        """Returns the span of whole lines, the last line's end included."""
+        """Returns the span of whole lines, including the end of the last line."""
         return self._starts[first - 1], self._starts[min(last, len(self._lines))]
 
     def span(self, node: Node) -> tuple[int, int]:
