@@ -49,7 +49,7 @@ def validate(
 ) -> None:
     """Check that gold patches resolve their tasks and that unrepaired trees do not.
 
-    If it is repeated with the same --out, the command continues an interrupted validation.
+    The same command with the same --out continues an interrupted validation.
 
     Example: coding-gym validate rows.jsonl --environments swebench --out report.jsonl
     """
