@@ -41,7 +41,7 @@ _Number = Annotated[int, Field(ge=0, le=2**31)]
 
 
 class Run:
-    """A run; a method named after each page returns the content of the page as JSON.
+    """A run; `episodes`, `search`, `episode` and `text` return the pages of these names as JSON.
 
     Args:
         folder: The run's folder.

@@ -85,7 +85,7 @@ async function load(path) {
   throw new Error(detail ?? `The server replied with status ${response.status}.`);
 }
 
-/** Periodically calls `onRuns` with all runs, and `onState` with true if the server replies. */
+/** Periodically calls `onRuns` with all runs, and `onState` with true if the server replied. */
 export function watchRuns(onRuns, onState) {
   const poll = async () => {
     try {
@@ -109,9 +109,9 @@ function readEmbedded() {
 
 /** An address with decoded parameters in alphabetical order. */
 function normalised(path) {
-  const [place, query = ""] = path.split("?");
+  const [address, query = ""] = path.split("?");
   const params = [...new URLSearchParams(query)].sort();
-  return JSON.stringify([decodeURIComponent(place), params]);
+  return JSON.stringify([decodeURIComponent(address), params]);
 }
 
 async function loadEmbedded(path) {
@@ -136,8 +136,8 @@ export async function selectEpisodes(run, rows, params) {
   const matches = rows
     .filter((row) => row.task.toLowerCase().includes(task.toLowerCase()))
     .filter((row) => filters.every((name) => row[name] === params[name]));
-  const hits = text.trim() ? await withText(run, matches, text) : matches;
-  return sort ? sortedRows(hits, sort, order === "desc" ? -1 : 1) : hits;
+  const results = text.trim() ? await withText(run, matches, text) : matches;
+  return sort ? sortedRows(results, sort, order === "desc" ? -1 : 1) : results;
 }
 
 /** The rows of episodes that have the phrase in a turn. */
@@ -149,13 +149,14 @@ async function withText(run, rows, text) {
   }
   const phrase = text.match(/[\p{L}\p{N}]+/gu)?.join("[^\\p{L}\\p{N}]+") ?? "";
   const pattern = new RegExp(`(?<![\\p{L}\\p{N}])${phrase}`, "iu");
-  const hits = [];
+  const matches = [];
   for (const row of rows) {
     const { task, attempt } = row;
     const episode = await loadRun(run, "episode", { task, attempt }).catch(() => null);
-    if (phrase && pattern.test(episode?.turns.map(searchedText).join("\n") ?? "")) hits.push(row);
+    if (phrase && pattern.test(episode?.turns.map(searchedText).join("\n") ?? ""))
+      matches.push(row);
   }
-  return hits;
+  return matches;
 }
 
 /** The texts of a turn that the server's search also reads. */
