@@ -206,7 +206,7 @@ class Chat:
         return _Shape(_MARK.split(text), text_with_prompt.removeprefix(text))
 
     def _find_form(self, roles: Sequence[str], probed_role: str) -> Callable[[str], str]:
-        """Returns the function by which the layout changes a role's contents: `str`, `_json_text`."""
+        """Returns the conversion of a role's contents by the layout: `str` or `_json_text`."""
         messages = [_message(role, _PROBE if role == probed_role else "…") for role in roles]
         text = self._layout.render(messages, False)
         for form in (str, _json_text):
