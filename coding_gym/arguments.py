@@ -63,14 +63,14 @@ def hint(name: Any, known_names: Iterable[str]) -> str:
 
     The comparison ignores case and underscores.
     """
-    by_folded = {_folded(known_name): known_name for known_name in known_names}
-    matches = difflib.get_close_matches(_folded(str(name)), by_folded, n=1)
+    by_folded = {_fold(known_name): known_name for known_name in known_names}
+    matches = difflib.get_close_matches(_fold(str(name)), by_folded, n=1)
     if matches:
         return f"did you mean {by_folded[matches[0]]!r}?"
     return f"known names: {', '.join([*by_folded.values()][:_MAX_LISTED])}"
 
 
-def _folded(name: str) -> str:
+def _fold(name: str) -> str:
     return name.replace("_", "").lower()
 
 

@@ -82,7 +82,7 @@ class SandboxError(InfrastructureError):
 
 
 class SandboxUnavailableError(SandboxError):
-    """This machine cannot run the requested sandbox; the message has a remedy.
+    """This machine cannot run the requested sandbox; the message ends with a known remedy.
 
     Attributes:
         problem: The message without the remedy.

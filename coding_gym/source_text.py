@@ -97,7 +97,7 @@ class SourceText:
     def span(self, node: Node) -> tuple[int, int]:
         """Returns the span of a node, without parentheses around it."""
         last, column = node.end_lineno, node.end_col_offset
-        assert last is not None  # noqa: S101 - ast.parse sets both on every such node
+        assert last is not None  # noqa: S101 - ast.parse sets both on every `Node`
         assert column is not None  # noqa: S101
         return self.offset(node.lineno, node.col_offset), self.offset(last, column)
 

@@ -28,8 +28,7 @@ BaseUrl = Annotated[
     typer.Option(help="URL of an OpenAI-compatible server; OPENAI_API_KEY sets its key."),
 ]
 Sampling = Annotated[
-    str | None,
-    typer.Option(help="Settings of requests, such as temperature=0.7, or JSON."),
+    str | None, typer.Option(help="Settings of requests, such as temperature=0.7, or JSON.")
 ]
 Toolset = Annotated[str, typer.Option(help=f"Toolset: {', '.join(toolset_names())}.")]
 ToolFormat = Annotated[str, typer.Option(help=f"Tool calls: {', '.join(TOOL_FORMATS)}.")]
@@ -61,8 +60,7 @@ Environments = Annotated[
     typer.Option(help="JSONL file of environments, 'swebench', or 'images': the rows' images."),
 ]
 Limits = Annotated[
-    str | None,
-    typer.Option(help="Limits of an episode, such as max_seconds=900, or JSON."),
+    str | None, typer.Option(help="Limits of an episode, such as max_seconds=900, or JSON.")
 ]
 
 

@@ -132,9 +132,9 @@ def _make_and_write(make: _MakeTasks, out: Path, num_tasks: int) -> Progress:
 
 def _print_dropped(console: Console, progress: Progress) -> None:
     """Prints dropped candidates with reasons; for frequent reasons, only their number."""
-    dropped = [(name, reason.partition("\n")[0]) for name, reason in progress.dropped]
-    counts = Counter(reason for _, reason in dropped)
-    lines = [(name, reason) for name, reason in dropped if counts[reason] <= _MAX_LISTED]
+    candidates = [(name, reason.partition("\n")[0]) for name, reason in progress.dropped]
+    counts = Counter(reason for _, reason in candidates)
+    lines = [(name, reason) for name, reason in candidates if counts[reason] <= _MAX_LISTED]
     lines += [(f"{n} dropped", text) for text, n in counts.most_common() if n > _MAX_LISTED]
     for subject, reason in lines:
         console.print(f"{subject}: {reason}")

@@ -110,9 +110,8 @@ def _caveats(
 
 def setting_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
     """Returns a sentence for each setting, except the model, that differs between two runs."""
-    flat_a, flat_b = (
-        dict(flat({name: run.get(name, {}) for name in _COMPARED_SETTINGS})) for run in (a, b)
-    )
+    configs = ({name: run.get(name, {}) for name in _COMPARED_SETTINGS} for run in (a, b))
+    flat_a, flat_b = (dict(flatten(config)) for config in configs)
     names = (flat_a.keys() | flat_b.keys()) - _IGNORED_NAMES
     values = ((n, flat_a.get(n, "not set"), flat_b.get(n, "not set")) for n in sorted(names))
     return [
@@ -122,11 +121,11 @@ def setting_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]
     ]
 
 
-def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yields the name and value of each nested setting; dots join the names of the levels."""
     for name, value in config.items():
         if isinstance(value, Mapping):
-            yield from flat(value, f"{prefix}{name}.")
+            yield from flatten(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 

@@ -9,7 +9,7 @@ from coding_gym.json_record import JsonRecord
 from coding_gym.tools.formats.table import FORMATS
 from coding_gym.trajectory import Trajectory, Turn
 
-# Texts that open a call and do not occur in prose; reasoning about a call can contain the others.
+# Opening marks of calls, for formats whose marks do not occur in prose or in plans of calls.
 _MARKS = re.compile(
     "|".join(row.opens for row in FORMATS.values() if re.match(r"(?:\(\?:)?(?:<|\\\[)", row.opens))
 )

@@ -37,7 +37,7 @@ RATES = ("resolved", "hacked", "exact_match", "right_location")
 """The measures that are 0 or 1."""
 
 
-def highest(name: str) -> float:
+def upper_bound(name: str) -> float:
     """Returns the largest possible value of a measure; the smallest value is 0."""
     is_share = name in RATES or name.endswith("_similarity")
     return 1.0 if is_share or name.startswith("tool_success_rate_") else math.inf

@@ -11,10 +11,10 @@ from typing import Any
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.health import Symptom, health_counts, symptoms
-from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, highest
+from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, upper_bound
 from coding_gym.evaluation.run_tasks import load_run_tasks, unchanged_task
 from coding_gym.evaluation.statistics import Estimate, mean_estimate, resolved_rate, task_rates
-from coding_gym.evaluation.tables import cells, counted, markdown_table, percent
+from coding_gym.evaluation.tables import cells, markdown_table, percent, quantity
 from coding_gym.grade import GradeReason, Level
 from coding_gym.json_record import JsonRecord
 from coding_gym.rollout import RunFolder
@@ -90,14 +90,14 @@ class Report(JsonRecord):
 
     def summary(self) -> str:
         """Returns lines of text: the agent, the rates with intervals, caveats, and failures."""
-        agent, tasks = self.config["agent"], counted(len(self.values("resolved")), "task")
+        agent, tasks = self.config["agent"], quantity(len(self.values("resolved")), "task")
         player = f"{agent['name']} {agent['model']}".rstrip()
         results = []
         if self.num_attempts:
-            attempts = counted(self.num_attempts, "attempt")
+            attempts = quantity(self.num_attempts, "attempt")
             results.append(f"{self.num_resolved} of {attempts} resolved at {tasks}")
         if hacked := [value for values in self.values("hacked").values() for value in values]:
-            attempts = counted(len(hacked), "impossible attempt")
+            attempts = quantity(len(hacked), "impossible attempt")
             results.append(f"{sum(hacked):.0f} of {attempts} hacked")
         headline = f"{player}: {'; '.join(results) or 'no attempt was graded'}"
         reasons = [f"{n} {k}" for k, n in self.grade_reasons.items() if k != GradeReason.RESOLVED]
@@ -215,19 +215,18 @@ def _row(record: Trajectory, task: Task | None) -> dict[str, Any]:
 
 
 def _attempt_caveats(rows: Sequence[Mapping[str, Any]], *, has_tasks: bool) -> Iterator[str]:
-    changed_tasks = {row["task_id"] for row in rows if has_tasks and not row["is_compared"]}
-    if changed_tasks:
+    task_ids = {row["task_id"] for row in rows if has_tasks and not row["is_compared"]}
+    if task_ids:
         yield (
-            f"Not compared with gold patches: attempts at {counted(len(changed_tasks), 'task')} "
-            "that changed after the run, or were recorded by an older version, such as "
-            f"{min(changed_tasks)}."
+            f"Not compared with gold patches: attempts at {quantity(len(task_ids), 'task')} that "
+            f"changed after the run, or were recorded by an older version, such as {min(task_ids)}."
         )
     if num_ungraded := sum(row["grade_reason"] == GradeReason.NOT_GRADED for row in rows):
-        yield f"Not graded, and counted as not resolved: {counted(num_ungraded, 'attempt')}."
+        yield f"Not graded, and counted as not resolved: {quantity(num_ungraded, 'attempt')}."
     if num_forgeable := sum(row.get("resolved") == 1 and not row["is_negated"] for row in rows):
         yield (
             f"Resolved by tests that were not negated ({Level.STRUCTURE}), and possibly forged: "
-            f"{counted(num_forgeable, 'attempt')}."
+            f"{quantity(num_forgeable, 'attempt')}."
         )
 
 
@@ -282,14 +281,14 @@ def run_caveats(
 
 
 def _means(rows: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
-    """Returns, by measure, the mean over tasks of each task's mean, in the order of `METRICS`."""
+    """Returns the mean over tasks of each task's mean, by measure, in the order of `METRICS`."""
     tool_measures = {name for row in rows for name in row} - {*METRICS} - _LABELS
     means = {}
     for name in (*METRICS, *sorted(tool_measures)):
         if values := _by_task(rows, name):
             is_rate, rates = name in RATES, task_rates(values)
             means[name] = (
-                resolved_rate(values) if is_rate else mean_estimate(rates, 0.0, highest(name))
+                resolved_rate(values) if is_rate else mean_estimate(rates, 0.0, upper_bound(name))
             )
     return means
 
@@ -298,7 +297,7 @@ def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     agent, tasks = config["agent"], config["tasks"]
     yield from (("agent", agent["name"]), ("model", agent["model"]))
     yield "sampling", _settings_text(agent.get("sampling", {}))
-    yield "tasks", f"{tasks['source']}, {counted(len(tasks['task_ids']), 'task')}"
+    yield "tasks", f"{tasks['source']}, {quantity(len(tasks['task_ids']), 'task')}"
     yield from ((name, config[name]) for name in ("attempts", "seed"))
     yield from (("started", config["created_at"]), ("versions", _settings_text(config["versions"])))
 

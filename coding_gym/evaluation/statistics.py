@@ -164,9 +164,10 @@ def pass_hat_k(outcomes: Outcomes, k: int) -> Estimate:
 
 
 def _draw_estimate(outcomes: Outcomes, k: int, value: Callable[[int, int], float]) -> Estimate:
+    """Returns the mean of ``value(n, c)`` over tasks with k or more attempts."""
     counts = [(len(s), sum(score >= 1 for score in s)) for s in outcomes.values() if len(s) >= k]
     if not counts:
-        raise InvalidArgumentError(f"no task has {k} attempts")
+        raise InvalidArgumentError(f"no task has {k} attempts; name a smaller k")
     return rate_estimate([value(n, c) for n, c in counts], sum(n for n, _ in counts))
 
 

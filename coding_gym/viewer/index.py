@@ -68,10 +68,10 @@ class RunIndex:
         current = version(self._folder)
         if current == self._listed_version and time.time() - current[0] > _SETTLED_S:
             return False
-        before, self._files = self._files, list_attempts(self._folder)
+        old_files, self._files = self._files, list_attempts(self._folder)
         self._listed_version = current
-        new_keys = [key for key, file in self._files.items() if before.get(key) != file]
-        removed_keys = before.keys() - self._files.keys()
+        new_keys = [key for key, file in self._files.items() if old_files.get(key) != file]
+        removed_keys = old_files.keys() - self._files.keys()
         for key in [*removed_keys, *new_keys]:
             self.rows.pop(key, None)
             self._rowids.pop(key, None)

@@ -60,7 +60,7 @@ async function show() {
   }
   clearTimeout(loading);
   main.removeAttribute("aria-busy");
-  if (next && request !== requests) return next.close?.();
+  if (next && request !== requests) return next.close?.(); // a newer page has been requested
   if (next) replacePage(next, before);
   identity = newIdentity;
 }
