@@ -136,9 +136,6 @@ def leaderboard(reports: Iterable[Report]) -> str:
     Similarity is nano-agent's score (`patch_similarity`). Similarities, tokens of the chat (which
     ``max_tokens`` limits) and tool calls are means over tasks. The last column lists the shell
     commands that nano-agent counts, each with its mean number of uses.
-
-    Args:
-        reports: Reports of runs.
     """
     reports = sorted(reports, key=_rank)
     rows = [(rank, *_row(report)) for rank, report in enumerate(reports, start=1)]

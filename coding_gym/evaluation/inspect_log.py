@@ -112,9 +112,8 @@ def _sample(trajectory: Trajectory) -> Any:
 
 
 def _score(grade: Grade) -> Any:
-    details = {"challenge": grade.challenge, "levels": dict(grade.levels)}
-    reason = str(grade.reason)
-    return scorer.Score(value=float(grade.resolved), explanation=reason, metadata=details)
+    extra = {"challenge": grade.challenge, "levels": dict(grade.levels)}
+    return scorer.Score(value=float(grade.resolved), explanation=str(grade.reason), metadata=extra)
 
 
 def _usage(counts: Mapping[str, Any], cost: float | None) -> Any:

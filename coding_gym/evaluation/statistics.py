@@ -261,12 +261,6 @@ def paired_difference(a: Outcomes, b: Outcomes) -> PairedDifference:
     rates_a, rates_b = task_rates(first), task_rates(second)
     differences = rates_b - rates_a
     better, worse = (int((sign * differences > _ROUNDING).sum()) for sign in (1, -1))
-    difference = mean_estimate(differences, least=-1.0, most=1.0)
-    if difference.std_error is not None and difference.std_error < _ROUNDING:
-        share = binomtest(0, len(common)).proportion_ci(method="wilson").high
-        value = difference.value
-        low, high = value - share * (1 + value), value + share * (1 - value)
-        difference = replace(difference, low=low, high=high)
     flips = {
         common[i]: (float(rates_a[i]), float(rates_b[i]))
         for i in np.argsort(differences, kind="stable")
@@ -275,7 +269,7 @@ def paired_difference(a: Outcomes, b: Outcomes) -> PairedDifference:
     return PairedDifference(
         rate_a=resolved_rate(first),
         rate_b=resolved_rate(second),
-        difference=difference,
+        difference=_mean_difference(differences),
         bootstrap=bootstrap_interval(differences),
         num_better=better,
         num_worse=worse,
@@ -283,6 +277,17 @@ def paired_difference(a: Outcomes, b: Outcomes) -> PairedDifference:
         cohens_d=cohens_d(rates_a, rates_b),
         flips=flips,
     )
+
+
+def _mean_difference(differences: Values) -> Estimate:
+    """Returns the mean of one difference per task, with the interval of `paired_difference`."""
+    from scipy.stats import binomtest
+
+    mean = mean_estimate(differences, least=-1.0, most=1.0)
+    if mean.std_error is None or mean.std_error >= _ROUNDING:
+        return mean
+    share, value = binomtest(0, mean.num_tasks).proportion_ci(method="wilson").high, mean.value
+    return replace(mean, low=value - share * (1 + value), high=value + share * (1 - value))
 
 
 def _t_quantile(num_values: int) -> float:
