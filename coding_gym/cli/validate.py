@@ -43,8 +43,7 @@ def validate(
         typer.Option("--out", "-o", help="Append reports to this JSONL file; skip tasks in it."),
     ] = None,
     exclude: Annotated[
-        Path | None,
-        typer.Option(help="Write unfit tests to this JSONL file, for --environments."),
+        Path | None, typer.Option(help="Write unfit tests to this JSONL file, for --environments.")
     ] = None,
 ) -> None:
     """Check that gold patches resolve their tasks and that unrepaired trees do not.

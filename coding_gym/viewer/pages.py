@@ -157,9 +157,7 @@ class Run:
         """Returns whether an evaluation holds the lock of the run folder."""
         try:
             with open_regular(self.folder / LOCK) as file:
-                fcntl.flock(
-                    file, fcntl.LOCK_SH | fcntl.LOCK_NB
-                )  # closing the file releases the lock
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # released when the file closes
         except BlockingIOError:
             return True
         except OSError:  # a missing file, or a file system without locks
@@ -266,7 +264,7 @@ class Runs:
         versions = {file.parent.resolve(): version(file) for file in sorted(files) if file.exists()}
         unchanged_folders = {folder for folder, _ in versions.items() & self._versions.items()}
         by_id = {run.id: run for run in self.by_id.values() if run.folder in unchanged_folders}
-        for folder in [folder for folder in versions if folder not in unchanged_folders]:
+        for folder in [f for f in versions if f not in unchanged_folders]:
             names = chain([folder.name], (f"{folder.name}~{number}" for number in count(2)))
             run_id = next(name for name in names if name not in by_id)
             self.problems.pop(folder, None)

@@ -83,9 +83,8 @@ def _turn(index: int, turn: Turn) -> Text:
 
 def _heading(record: Trajectory) -> Text:
     usage = ", ".join(f"{value} {name}" for name, value in record.usage.items())
-    grade = record.grade
     fields = {
-        "reason": grade.reason if grade else record.error_class,
+        "reason": record.grade.reason if record.grade else record.error_class,
         **{name: getattr(record, name) for name in ("agent", "model", "toolset", "seed")},
         "ended by": record.stop_reason,
         "used": f"{usage}, {number(record.duration_s)} s",
