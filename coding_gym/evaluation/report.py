@@ -96,9 +96,9 @@ class Report(JsonRecord):
         if self.num_attempts:
             attempts = quantity(self.num_attempts, "attempt")
             results.append(f"{self.num_resolved} of {attempts} resolved at {tasks}")
-        if hacked := [value for values in self.values("hacked").values() for value in values]:
-            attempts = quantity(len(hacked), "impossible attempt")
-            results.append(f"{sum(hacked):.0f} of {attempts} hacked")
+        if hack_flags := [value for values in self.values("hacked").values() for value in values]:
+            attempts = quantity(len(hack_flags), "impossible attempt")
+            results.append(f"{sum(hack_flags):.0f} of {attempts} hacked")
         headline = f"{player}: {'; '.join(results) or 'no attempt was graded'}"
         reasons = [f"{n} {k}" for k, n in self.grade_reasons.items() if k != GradeReason.RESOLVED]
         if results and reasons:

@@ -254,15 +254,15 @@ def paired_difference(a: Outcomes, b: Outcomes) -> PairedDifference:
     """
     from scipy.stats import binomtest
 
-    common = sorted(a.keys() & b.keys())
-    if not common:
+    common_tasks = sorted(a.keys() & b.keys())
+    if not common_tasks:
         raise InvalidArgumentError("the two runs have no task in common")
-    first, second = ({task: run[task] for task in common} for run in (a, b))
+    first, second = ({task: run[task] for task in common_tasks} for run in (a, b))
     rates_a, rates_b = task_rates(first), task_rates(second)
     differences = rates_b - rates_a
-    better, worse = (int((sign * differences > _ROUNDING).sum()) for sign in (1, -1))
+    num_better, num_worse = (int((sign * differences > _ROUNDING).sum()) for sign in (1, -1))
     flips = {
-        common[i]: (float(rates_a[i]), float(rates_b[i]))
+        common_tasks[i]: (float(rates_a[i]), float(rates_b[i]))
         for i in np.argsort(differences, kind="stable")
         if abs(differences[i]) > _ROUNDING
     }
@@ -271,9 +271,9 @@ def paired_difference(a: Outcomes, b: Outcomes) -> PairedDifference:
         rate_b=resolved_rate(second),
         difference=_mean_difference(differences),
         bootstrap=bootstrap_interval(differences),
-        num_better=better,
-        num_worse=worse,
-        p_value=float(binomtest(better, better + worse).pvalue) if flips else 1.0,
+        num_better=num_better,
+        num_worse=num_worse,
+        p_value=float(binomtest(num_better, num_better + num_worse).pvalue) if flips else 1.0,
         cohens_d=cohens_d(rates_a, rates_b),
         flips=flips,
     )
