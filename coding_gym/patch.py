@@ -175,7 +175,7 @@ def quote(name: str) -> str:
 
 
 def _diff(path: str, old: str | None, new: str | None) -> str:
-    """Returns the diff of one file from its texts; None for a file that does not exist."""
+    """Returns the diff of one file from its texts; the text of a missing file is None."""
     before, after = quote(f"a/{path}"), quote(f"b/{path}")
     lines = [f"diff --git {before} {after}\n"]
     if old is None:
