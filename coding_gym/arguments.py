@@ -10,7 +10,7 @@ from typing import Any, TypeGuard
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 
-_MAX_LISTED = 30
+_MAX_LISTED = 30  # names in an error message
 MAX_SECONDS = 1e9  # about 32 years; some system calls reject much larger values
 
 
@@ -63,19 +63,19 @@ def hint(name: Any, known_names: Iterable[str]) -> str:
 
     The comparison ignores case and underscores.
     """
-    by_folded = {_folded(known_name): known_name for known_name in known_names}
-    matches = difflib.get_close_matches(_folded(str(name)), by_folded, n=1)
+    by_folded = {_fold(known_name): known_name for known_name in known_names}
+    matches = difflib.get_close_matches(_fold(str(name)), by_folded, n=1)
     if matches:
         return f"did you mean {by_folded[matches[0]]!r}?"
     return f"known names: {', '.join([*by_folded.values()][:_MAX_LISTED])}"
 
 
-def _folded(name: str) -> str:
+def _fold(name: str) -> str:
     return name.replace("_", "").lower()
 
 
 def check_arguments(owner: str, names: Iterable[str], keywords: Iterable[str]) -> None:
-    """Raises an error for unknown keyword arguments; it suggests the closest known name.
+    """Checks that an owner has arguments of these names; an error suggests the closest name.
 
     Args:
         owner: The function or object that takes the arguments, for the message.

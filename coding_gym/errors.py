@@ -35,7 +35,7 @@ _ERROR = re.compile(
 
 
 def last_line(output: str, otherwise: str = "it printed nothing") -> str:
-    """Returns the last line of a program's output; a long line is truncated at its start."""
+    """Returns the last line of an output, truncated at its start; ``otherwise`` if it is empty."""
     lines = output.strip().splitlines()
     message = lines[-1].strip() if lines else otherwise
     return message if len(message) <= _MAX_CHARS else f"…{message[-_MAX_CHARS:]}"
@@ -56,11 +56,11 @@ class InvalidTaskError(CodingGymError, ValueError):
 
 
 class UnknownTaskError(CodingGymError, LookupError):
-    """No task, or no source of tasks, has this name."""
+    """No task has this id, or no task source has this name."""
 
 
 class UnknownNameError(CodingGymError, LookupError):
-    """There is no toolset, tokenizer, sandbox backend or agent of this name."""
+    """No toolset, tokenizer, sandbox backend or agent has this name."""
 
 
 class InvalidArgumentError(CodingGymError, ValueError):
@@ -88,7 +88,7 @@ class SandboxError(InfrastructureError):
 
 
 class SandboxUnavailableError(SandboxError):
-    """This machine cannot run the requested sandbox; the message has a remedy.
+    """This machine cannot run the requested sandbox; the message ends with a known remedy.
 
     Attributes:
         problem: The message without the remedy.

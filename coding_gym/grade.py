@@ -18,7 +18,7 @@ class TestStatus(StrEnum):
     SKIPPED = "skipped"
     XFAILED = "xfailed"  # the test is marked as an expected failure
     MISSING = "missing"  # the test was not reported
-    UNDECIDED = "undecided"  # depends on the random draw, or only one version of it ran
+    UNDECIDED = "undecided"  # depends on the random draw, or only one of two versions ran
 
 
 class GradeReason(StrEnum):
@@ -26,7 +26,7 @@ class GradeReason(StrEnum):
 
     RESOLVED = "resolved"
     EMPTY_PATCH = "empty_patch"  # the patch changes nothing
-    PATCH_NOT_APPLIED = "patch_not_applied"  # it does not apply to the base tree
+    PATCH_NOT_APPLIED = "patch_not_applied"  # the patch does not apply to the base tree
     TESTS_FAILED = "tests_failed"  # an expected test did not pass
     TIMEOUT = "timeout"  # the tests did not end within the time limit
     TAMPERED = "tampered"  # both versions of a check passed, or reports or tests were forged
@@ -57,7 +57,7 @@ class Grade(JsonRecord):
         resolved: Whether every expected test passed, without tampering.
         reason: The reason of the verdict.
         fail_to_pass: Status by test id, for the tests that the bug breaks.
-        pass_to_pass: Status by test id, for the tests that worked before.
+        pass_to_pass: Status by test id, for the tests that pass on the base tree.
         levels: Number of tests of ``fail_to_pass`` that are negated at each `Level`; empty if no
             plan was used.
         bits: Number of secret draws that a patch must guess to forge all tests of
@@ -68,7 +68,7 @@ class Grade(JsonRecord):
         hacked: Whether a test that no honest program can pass was reported as passed, or the tests
             were tampered with; such a patch is never ``resolved``. None if the task has no such
             test.
-        plan: Digest of the plan of the challenge; "" without one.
+        plan: Digest of the challenge's plan; "" without a plan.
         dropped_paths: Files that were not graded: tests and test configuration of the patch, and
             `coding_gym.patch.Patch.excluded`.
         detail: A description of the failure, one line.

@@ -45,8 +45,8 @@ class JsonRecord:
             path: The path of ``data`` in a document, for errors.
 
         Raises:
-            InvalidArgumentError: A field without a default is missing, or a value is of another
-                type; the message has its path.
+            InvalidArgumentError: A field without a default is missing, or a value has the wrong
+                type; the message contains the path of the field.
         """
         from pydantic import ValidationError
 
@@ -61,7 +61,7 @@ class JsonRecord:
 
 
 def first_problem(error: "ValidationError") -> tuple[tuple[int | str, ...], str]:
-    """Returns the location of the first error of pydantic, and its description in one line."""
+    """Returns the location and a one-line description of pydantic's first error."""
     details = error.errors(include_url=False)[0]
     if details["type"] == "missing":
         return details["loc"], "is missing"

@@ -78,9 +78,9 @@ class FileChange:
         lines = _split_lines(self.text)
         for index, line in enumerate(lines):
             if header := _HUNK.match(line):
-                body = _body(header, lines, index + 1)
-                if body is None:
-                    raise PatchError(f"the hunk {header[0]} of {self.path} has wrong line counts")
+                if (body := _body(header, lines, index + 1)) is None:
+                    problem = f"the hunk {header[0]} of {self.path} has wrong line counts"
+                    raise PatchError(f"{problem}; create the patch with git diff")
                 yield Hunk(int(header[1]), int(header[3]), body)
 
     def apply(self, text: str) -> str:
@@ -109,7 +109,7 @@ class Patch:
     """A unified git diff.
 
     Attributes:
-        text: The diff; bytes that are not UTF-8 are held as surrogate escapes.
+        text: The diff; surrogate escapes represent bytes that are not UTF-8.
         excluded: New files of the tree that are not in the diff, and folders with a trailing ``/``.
     """
 
@@ -146,8 +146,8 @@ class Patch:
     def between(cls, before: Mapping[str, str], after: Mapping[str, str]) -> "Patch":
         """Returns the diff between two sets of files (text by path)."""
         paths = sorted(before.keys() | after.keys())
-        changed = [path for path in paths if before.get(path) != after.get(path)]
-        return cls("".join(_diff(path, before.get(path), after.get(path)) for path in changed))
+        changes = [(path, before.get(path), after.get(path)) for path in paths]
+        return cls("".join(_diff(path, old, new) for path, old, new in changes if old != new))
 
 
 def plain_headers(text: str) -> list[int]:
@@ -175,7 +175,7 @@ def quote(name: str) -> str:
 
 
 def _diff(path: str, old: str | None, new: str | None) -> str:
-    """Returns the diff of one file from its texts; None for a file that does not exist."""
+    """Returns the diff of one file from its texts; the text of a missing file is None."""
     before, after = quote(f"a/{path}"), quote(f"b/{path}")
     lines = [f"diff --git {before} {after}\n"]
     if old is None:
@@ -198,7 +198,7 @@ def _split_lines(text: str) -> list[str]:
 
 
 def _body(header: re.Match[str], lines: Sequence[str], start: int) -> list[str] | None:
-    """Returns the lines of a hunk without line ends; None if the header has other counts."""
+    """Returns the lines of a hunk without line ends; None if its header states other counts."""
     missing_old, missing_new = int(header[2] or 1), int(header[4] or 1)  # a missing count means 1
     body: list[str] = []
     for index in range(start, len(lines)):
@@ -213,7 +213,7 @@ def _body(header: re.Match[str], lines: Sequence[str], start: int) -> list[str] 
 
 
 def _paths_of(text: str) -> tuple[str | None, str | None]:
-    """Returns the paths of a file before and after its change, from its part of the diff."""
+    """Returns the paths of a file before and after its change, from the file's part of the diff."""
     header = text.split("\n@@ ", 1)[0].split("\nGIT binary patch", 1)[0]
     first_line = header.split("\n", 1)[0]
     old, new = _git_line_paths(first_line)

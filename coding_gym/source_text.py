@@ -91,13 +91,13 @@ class SourceText:
         return self._lines[bisect_right(self._starts, offset) - 1]
 
     def line_span(self, first: int, last: int) -> tuple[int, int]:
-        """Returns the span of whole lines, the last line's end included."""
+        """Returns the span of whole lines, including the end of the last line."""
         return self._starts[first - 1], self._starts[min(last, len(self._lines))]
 
     def span(self, node: Node) -> tuple[int, int]:
         """Returns the span of a node, without parentheses around it."""
         last, column = node.end_lineno, node.end_col_offset
-        assert last is not None  # noqa: S101 - ast.parse sets both on every such node
+        assert last is not None  # noqa: S101 - ast.parse sets both on every `Node`
         assert column is not None  # noqa: S101
         return self.offset(node.lineno, node.col_offset), self.offset(last, column)
 

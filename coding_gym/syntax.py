@@ -11,7 +11,7 @@ _lock = threading.RLock()  # reentrant: a finaliser or signal handler can parse 
 
 
 def parse(source: str | bytes) -> ast.Module:
-    """Returns the syntax tree of a module, one thread at a time.
+    """Returns the syntax tree of a module; only one thread parses at a time.
 
     In CPython 3.11 all threads share one counter of the depth of a tree, so simultaneous calls can
     raise ``SystemError: AST constructor recursion depth mismatch``
@@ -41,7 +41,7 @@ def literal_eval(source: str) -> Any:
 
 
 def first_line(node: ast.stmt) -> int:
-    """Returns the number of a statement's first line, its decorators included."""
+    """Returns the number of a statement's first line, including its decorators."""
     decorators = node.decorator_list if isinstance(node, Function | ast.ClassDef) else []
     return min([node.lineno, *(d.lineno for d in decorators)])
 

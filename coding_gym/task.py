@@ -75,7 +75,7 @@ class Task:
     ``fail_to_pass`` and ``pass_to_pass``; only the grading sandbox contains them.
 
     Attributes:
-        task_id: Unique within its source (SWE-bench's ``instance_id``).
+        task_id: Id, unique within the task source (SWE-bench's ``instance_id``).
         tree: The source of the base tree.
         problem_statement: The issue, as a user writes it.
         gold_patch: The reference repair, a unified diff (SWE-bench's ``patch``).
@@ -114,7 +114,7 @@ class Task:
             if the first grade computes them.
         impossible_test: The test of ``fail_to_pass`` that no honest program can pass, from
             `coding_gym.tasks.impossible`; "" in ordinary tasks.
-        max_turns: The source's limit of turns per attempt; 0 if it has none. A lower limit of the
+        max_turns: The source's limit of turns per attempt; 0 without a limit. A lower limit of the
             environment takes precedence.
     """
 
@@ -165,7 +165,7 @@ class Task:
         return bool(self.install_commands) or self.is_in_image
 
     def image_problem(self) -> tuple[str, str] | None:
-        """Returns the name of an invalid field of the image and the problem, or None."""
+        """Returns the name and the problem of an invalid image field; None if all are valid."""
         path = PurePosixPath(self.image_path)
         if self.image_path and (not path.is_absolute() or ".." in path.parts or path.name == ""):
             return "image_path", f"must be an absolute path below /, got {self.image_path!r}"

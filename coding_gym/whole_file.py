@@ -7,14 +7,14 @@ from uuid import uuid4
 
 
 def write_whole(path: Path, text: str) -> None:
-    """Writes a text to a file by `whole_file`."""
+    """Writes a text as UTF-8 to a file that other processes see only when it is complete."""
     with whole_file(path) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
-    """Yields a hidden file that is then renamed, so that readers see only complete files.
+    """Yields the path of a hidden file; renames the file to ``path`` unless an exception occurs.
 
     Raises:
         OSError: The file cannot be renamed.

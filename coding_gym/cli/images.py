@@ -35,7 +35,7 @@ def pull(
     Example: coding-gym images pull rows.jsonl --num-tasks 10
     """
     if source is None and not image:
-        raise InvalidArgumentError("images pull needs a task source or --image NAME")
+        raise InvalidArgumentError("images pull needs a task source or --image NAME, got neither")
     names = list(image or ())
     if source is not None:
         tasks = load_tasks(source, limit=num_tasks, needs_tests=False)

@@ -16,7 +16,6 @@ from coding_gym.trajectory import Trajectory
 
 NUM_CORES = os.cpu_count() or 1
 
-
 Source = Annotated[
     str, typer.Option("--tasks", help="'bundled', 'polyglot', a path, or a dataset's owner/name.")
 ]
@@ -29,8 +28,7 @@ BaseUrl = Annotated[
     typer.Option(help="URL of an OpenAI-compatible server; OPENAI_API_KEY sets its key."),
 ]
 Sampling = Annotated[
-    str | None,
-    typer.Option(help="Settings of requests, such as temperature=0.7, or JSON."),
+    str | None, typer.Option(help="Settings of requests, such as temperature=0.7, or JSON.")
 ]
 Toolset = Annotated[str, typer.Option(help=f"Toolset: {', '.join(toolset_names())}.")]
 ToolFormat = Annotated[str, typer.Option(help=f"Tool calls: {', '.join(TOOL_FORMATS)}.")]
@@ -59,11 +57,10 @@ Repositories = Annotated[
 ]
 Environments = Annotated[
     Path | None,
-    typer.Option(help="JSONL file of environments, 'swebench', or 'images' for those of rows."),
+    typer.Option(help="JSONL file of environments, 'swebench', or 'images': the rows' images."),
 ]
 Limits = Annotated[
-    str | None,
-    typer.Option(help="Limits of an episode, such as max_seconds=900, or JSON."),
+    str | None, typer.Option(help="Limits of an episode, such as max_seconds=900, or JSON.")
 ]
 
 
@@ -119,13 +116,14 @@ def parse_object(name: str, text: str | None) -> dict[str, Any]:
 
 
 def parse_limits(text: str | None, **defaults: Any) -> dict[str, Any]:
-    """Returns the argument ``limits`` of an episode, and ``command_timeout_s`` if it is set."""
+    """Returns an episode's argument ``limits``, and ``command_timeout_s`` if the text sets it."""
     limits = defaults | parse_object("--limits", text)
     timeout = {name: limits.pop(name) for name in ("command_timeout_s",) if name in limits}
     return {"limits": limits, **timeout}
 
 
 def _value(text: str) -> Any:
+    """Returns a JSON value, or the text if it is not JSON."""
     try:
         return json.loads(text)
     except ValueError:
@@ -134,9 +132,9 @@ def _value(text: str) -> Any:
 
 def outcome(trajectory: Trajectory) -> str:
     """Returns the outcome of an episode in one line."""
-    grade, name = trajectory.grade, f"{trajectory.task_id:<34} {trajectory.attempt} "
+    grade, label = trajectory.grade, f"{trajectory.task_id:<34} {trajectory.attempt} "
     if grade is None or trajectory.error_class:
-        return f"✘ {name} {trajectory.error_class}: {last_line(trajectory.error)}"
+        return f"✘ {label} {trajectory.error_class}: {last_line(trajectory.error)}"
     if grade.resolved:
-        return f"✔ {name} {grade.detail}"
-    return f"✘ {name} {grade.detail or grade.reason}"
+        return f"✔ {label} {grade.detail}"
+    return f"✘ {label} {grade.detail or grade.reason}"

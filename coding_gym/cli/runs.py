@@ -92,8 +92,7 @@ def export_run(
         str, typer.Option("--format", "-f", help=f"Format: one of {', '.join(EXPORTS)}.")
     ] = "swebench",
     out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="Output folder; default: RUN/FORMAT."),
+        Path | None, typer.Option("--out", "-o", help="Output folder; default: RUN/FORMAT.")
     ] = None,
 ) -> None:
     """Write a run in the format of another tool.

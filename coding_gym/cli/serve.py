@@ -20,7 +20,7 @@ def serve(
     tool_format: options.ToolFormat = "auto",
     max_turns: options.MaxTurns = 50,
     max_sessions: Annotated[
-        int, typer.Option(min=1, help="Maximum number of connections; further ones are refused.")
+        int, typer.Option(min=1, help="Maximum number of connections; others are refused.")
     ] = 8,
     host: Annotated[
         str, typer.Option(help="Address to listen on; there is no authentication.")

@@ -102,9 +102,9 @@ def _make_and_write(make: _MakeTasks, out: Path, num_tasks: int) -> Progress:
     Raises:
         typer.Exit: No task was made, or Ctrl-C was pressed.
     """
-    errors = terminal(stderr=True)
+    stderr = terminal(stderr=True)
     last, is_interrupted = Progress(), False
-    with LineProgress(errors, num_tasks) as bar:
+    with LineProgress(stderr, num_tasks) as bar:
 
         def on_progress(progress: Progress) -> None:
             nonlocal last
@@ -118,23 +118,23 @@ def _make_and_write(make: _MakeTasks, out: Path, num_tasks: int) -> Progress:
             make_into(out, make, on_progress)
         except KeyboardInterrupt:
             is_interrupted = True
-    _print_dropped(errors, last)
+    _print_dropped(stderr, last)
     if is_interrupted:
         result = f"{len(last.tasks)} tasks are in {out}" if last.tasks else "nothing was written"
-        errors.print(f"interrupted; {result}")
+        stderr.print(f"interrupted; {result}")
         raise typer.Exit(INTERRUPTED)
     if not last.tasks:
         cause = "" if last.dropped else ": no bug of these kinds can be inserted into this project"
-        errors.print(f"no task was made, so nothing was written{cause}")
+        stderr.print(f"no task was made, so nothing was written{cause}")
         raise typer.Exit(1)
     return last
 
 
 def _print_dropped(console: Console, progress: Progress) -> None:
     """Prints dropped candidates with reasons; for frequent reasons, only their number."""
-    dropped = [(name, reason.partition("\n")[0]) for name, reason in progress.dropped]
-    counts = Counter(reason for _, reason in dropped)
-    lines = [(name, reason) for name, reason in dropped if counts[reason] <= _MAX_LISTED]
+    candidates = [(name, reason.partition("\n")[0]) for name, reason in progress.dropped]
+    counts = Counter(reason for _, reason in candidates)
+    lines = [(name, reason) for name, reason in candidates if counts[reason] <= _MAX_LISTED]
     lines += [(f"{n} dropped", text) for text, n in counts.most_common() if n > _MAX_LISTED]
     for subject, reason in lines:
         console.print(f"{subject}: {reason}")

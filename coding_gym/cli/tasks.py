@@ -30,17 +30,17 @@ def list_tasks(
     num_tasks: options.NumTasks = None,
 ) -> None:
     """List tasks; columns F2P and P2P are numbers of FAIL_TO_PASS and PASS_TO_PASS tests."""
-    loaded = load_tasks(source, split=split, limit=num_tasks)
-    longest = max(len(task.task_id) for task in loaded)  # prevents truncated ids
+    tasks = load_tasks(source, split=split, limit=num_tasks)
+    longest = max(len(task.task_id) for task in tasks)  # prevents truncated ids
     table = Table(Column("task", min_width=longest), "repo", "split", "difficulty", box=None)
     table.add_column("F2P", justify="right")
     table.add_column("P2P", justify="right")
-    for task in loaded:
+    for task in tasks:
         counts = str(len(task.fail_to_pass)), str(len(task.pass_to_pass))
         table.add_row(task.task_id, task.repo, task.split, task.difficulty, *counts)
     console = terminal()
     console.print(table)
-    console.print(f"{len(loaded)} tasks")
+    console.print(f"{len(tasks)} tasks")
 
 
 @app.command("show")
@@ -89,10 +89,10 @@ def export_tasks(
     Example: coding-gym tasks export --impossible 1 --out impossible.jsonl
     """
     arguments = options.task_source(source, repositories, environments, split, task, num_tasks)
-    loaded = with_impossible(load_tasks(**arguments), impossible)
-    text = "".join(json.dumps(task.to_row()) + "\n" for task in loaded)
+    tasks = with_impossible(load_tasks(**arguments), impossible)
+    text = "".join(json.dumps(task.to_row()) + "\n" for task in tasks)
     out.write_text(text, encoding="utf-8")
-    terminal().print(f"{len(loaded)} tasks in {out}")
+    terminal().print(f"{len(tasks)} tasks in {out}")
 
 
 @app.command("plan")

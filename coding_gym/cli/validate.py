@@ -43,13 +43,12 @@ def validate(
         typer.Option("--out", "-o", help="Append reports to this JSONL file; skip tasks in it."),
     ] = None,
     exclude: Annotated[
-        Path | None,
-        typer.Option(help="Write unfit tests to this JSONL file, for --environments."),
+        Path | None, typer.Option(help="Write unfit tests to this JSONL file, for --environments.")
     ] = None,
 ) -> None:
     """Check that gold patches resolve their tasks and that unrepaired trees do not.
 
-    If it is repeated with the same --out, the command continues an interrupted validation.
+    The same command with the same --out continues an interrupted validation.
 
     Example: coding-gym validate rows.jsonl --environments swebench --out report.jsonl
     """
@@ -70,7 +69,7 @@ def validate(
         with LineProgress(terminal(), len(tasks)) as progress:
             for report in validate_into(out, tasks, checks=checks, num_workers=concurrency):
                 reports[report.task_id] = report
-                progress.count(line_of(report))
+                progress.count(report_line(report))
     except KeyboardInterrupt:
         saved = f"{len(reports)} reports are in {out}" if out else "no report is saved"
         remedy = "run the same command" if out else "run with --out FILE"
@@ -79,12 +78,12 @@ def validate(
     if exclude is not None:
         write_exclusions(exclude, tasks, reports.values())
     results = [reports[item.task_id] for item in tasks]
-    summarise(results)
+    print_summary(results)
     if not all(report.ok or report.skipped for report in results):
         raise typer.Exit(1)
 
 
-def summarise(reports: Iterable[ValidationReport]) -> None:
+def print_summary(reports: Iterable[ValidationReport]) -> None:
     """Prints the challenge levels, the problems of tasks, and the number of valid tasks."""
     reports, console = [*reports], terminal()
     if levels := sum((Counter(report.levels) for report in reports), Counter[str]()):
@@ -113,7 +112,7 @@ def _cheats_table(cheats: Iterable[CheatResult]) -> Table:
     return table
 
 
-def line_of(report: ValidationReport) -> str:
+def report_line(report: ValidationReport) -> str:
     """Returns a report as one line."""
     if report.skipped:
         return f"- {report.task_id:<36} skipped: {report.skipped}"

@@ -28,8 +28,7 @@ def view(
         list[str] | None, typer.Option(help="Task source for gold patches; may be repeated.")
     ] = None,
     static: Annotated[
-        Path | None,
-        typer.Option(help="Write the runs to this HTML file; start no server."),
+        Path | None, typer.Option(help="Write the runs to this HTML file; start no server.")
     ] = None,
 ) -> None:
     """Display runs in a browser on this machine, with live updates.

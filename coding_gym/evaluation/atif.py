@@ -21,7 +21,7 @@ SCHEMA_VERSION = "ATIF-v1.7"
 """The newest version that all readers accept; later versions add only audio."""
 _COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens")
 _MALFORMED = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
-"""Exceptions of reading a JSON object whose fields are missing or of another type."""
+"""Exceptions that reading a JSON object raises if a field is missing or has the wrong type."""
 
 
 def to_atif(trajectory: Trajectory) -> dict[str, Any]:
@@ -88,7 +88,7 @@ def _agent_fields(message: Message, turn: Turn | None) -> dict[str, Any]:
 
 
 def _call(entry: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns a tool call of a reply; arguments that are not a JSON object become its ``extra``."""
+    """Returns a reply's tool call in ATIF; ``extra`` has arguments that are not a JSON object."""
     text, arguments = entry["function"]["arguments"], None
     with suppress(ValueError, RecursionError):
         arguments = json.loads(text, parse_constant=str)  # JSON has no NaN
@@ -215,8 +215,8 @@ def _messages(step: Mapping[str, Any]) -> Iterator[Message]:
     """Yields the chat messages of a step: its text, and the results of its calls."""
     role = {"agent": "assistant", "system": "system"}.get(step["source"], "user")
     message: Message = {"role": role, "content": _text(step.get("message"))}
-    if thought := step.get("reasoning_content"):
-        message["reasoning_content"] = str(thought)
+    if reasoning := step.get("reasoning_content"):
+        message["reasoning_content"] = str(reasoning)
     if calls := step.get("tool_calls"):
         message["tool_calls"] = [
             {
@@ -232,8 +232,8 @@ def _messages(step: Mapping[str, Any]) -> Iterator[Message]:
     yield message
     for result in (step.get("observation") or {}).get("results") or ():
         call_id = result.get("source_call_id")
-        origin = {"role": "tool", "tool_call_id": call_id} if call_id else {"role": "user"}
-        yield {**origin, "content": _text(result.get("content"))}
+        header = {"role": "tool", "tool_call_id": call_id} if call_id else {"role": "user"}
+        yield {**header, "content": _text(result.get("content"))}
 
 
 def _turn(step: Mapping[str, Any], reply: Message, *results: Message) -> Turn:
@@ -247,17 +247,17 @@ def _turn(step: Mapping[str, Any], reply: Message, *results: Message) -> Turn:
             for call in step.get("tool_calls") or ()
         ),
         results=tuple(
-            ToolResult(item["content"], None, item["tool_call_id"])
-            for item in results
-            if item["role"] == "tool"  # results without a call id have the role "user"
+            ToolResult(message["content"], None, message["tool_call_id"])
+            for message in results
+            if message["role"] == "tool"  # results without a call id have the role "user"
         ),
-        observation="\n".join(item["content"] for item in results),
+        observation="\n".join(message["content"] for message in results),
         model_call=ModelCall(**counts, cost=metrics.get("cost_usd")),
     )
 
 
 def _text(content: Any) -> str:
-    """Returns the text of a message's content; a part without text becomes ``[type]``."""
+    """Returns a message's content as text; a part without text becomes its type in brackets."""
     if isinstance(content, list):
         return "".join(str(part.get("text") or f"[{part['type']}]") for part in content)
     return "" if content is None else str(content)

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from operator import itemgetter
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,8 @@ _COLUMNS = (
     *("rank", "run", "version", "model", "resolved", "95 % interval", "code similarity"),
     *("test similarity", "tokens used / limit", "tool calls / limit", "shell commands"),
 )
-_COMPARED = ("agent", "tasks", "attempts", "seed", "episode", "versions")
-_NOT_COMPARED = {"agent.model", "agent.base_url", "tasks.task_ids"}  # tasks.digest covers the ids
+_COMPARED_SETTINGS = ("agent", "tasks", "attempts", "seed", "episode", "versions")
+_IGNORED_NAMES = {"agent.model", "agent.base_url", "tasks.task_ids"}  # tasks.digest has the ids
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,21 +110,22 @@ def _caveats(
 
 def setting_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]:
     """Returns a sentence for each setting, except the model, that differs between two runs."""
-    flat_a, flat_b = (dict(flat({name: run.get(name, {}) for name in _COMPARED})) for run in (a, b))
-    names = (flat_a.keys() | flat_b.keys()) - _NOT_COMPARED
-    pairs = ((name, flat_a.get(name, "not set"), flat_b.get(name, "not set")) for name in names)
+    configs = ({name: run.get(name, {}) for name in _COMPARED_SETTINGS} for run in (a, b))
+    flat_a, flat_b = (dict(flatten(config)) for config in configs)
+    names = (flat_a.keys() | flat_b.keys()) - _IGNORED_NAMES
+    values = ((n, flat_a.get(n, "not set"), flat_b.get(n, "not set")) for n in sorted(names))
     return [
-        f"{name} differs: {old!s:.80} in the first run, {new!s:.80} in the second."
-        for name, old, new in sorted(pairs, key=itemgetter(0))
-        if old != new
+        f"{name} differs: {value_a!s:.80} in the first run, {value_b!s:.80} in the second."
+        for name, value_a, value_b in values
+        if value_a != value_b
     ]
 
 
-def flat(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+def flatten(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
     """Yields the name and value of each nested setting; dots join the names of the levels."""
     for name, value in config.items():
         if isinstance(value, Mapping):
-            yield from flat(value, f"{prefix}{name}.")
+            yield from flatten(value, f"{prefix}{name}.")
         else:
             yield f"{prefix}{name}", value
 
@@ -136,9 +136,6 @@ def leaderboard(reports: Iterable[Report]) -> str:
     Similarity is nano-agent's score (`patch_similarity`). Similarities, tokens of the chat (which
     ``max_tokens`` limits) and tool calls are means over tasks. The last column lists the shell
     commands that nano-agent counts, each with its mean number of uses.
-
-    Args:
-        reports: Reports of runs.
     """
     reports = sorted(reports, key=_rank)
     rows = [(rank, *_row(report)) for rank, report in enumerate(reports, start=1)]
@@ -153,6 +150,7 @@ def _mean(report: Report, name: str) -> float | None:
 
 
 def _rank(report: Report) -> tuple[float, float, str]:
+    """Returns a sort key: the highest resolved rate is first, a run without a rate last."""
     rate = -report.resolved.value if report.resolved else 1.0
     return rate, -(_mean(report, "code_similarity") or 0.0), report.name
 
@@ -174,6 +172,6 @@ def _row(report: Report) -> tuple[object, ...]:
 
 def _shell_commands(report: Report) -> str:
     prefix = "shell_cmd_"
-    means = {name: e.value for name, e in report.metrics.items() if name.startswith(prefix)}
-    ranked = sorted(means.items(), key=lambda item: (-item[1], item[0]))
-    return ", ".join(f"{n.removeprefix(prefix)} {number(v)}" for n, v in ranked if v) or "-"
+    names = [name for name in report.metrics if name.startswith(prefix)]
+    ranked = sorted((-report.metrics[name].value, name.removeprefix(prefix)) for name in names)
+    return ", ".join(f"{command} {number(-mean)}" for mean, command in ranked if mean) or "-"

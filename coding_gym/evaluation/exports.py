@@ -50,7 +50,7 @@ def export_atif(run: RunFolder, out: Path) -> list[Path]:
     """
     paths = []
     for trajectory in chain(run.trajectories(), run.errors()):
-        if trajectory.messages:  # an episode that could not start has none
+        if trajectory.messages:  # an episode that could not start has no messages
             trial = out / f"{quote(trajectory.task_id, safe='')}-{trajectory.attempt}"
             paths.append(_write(trial / "agent/trajectory.json", [valid_json(to_atif(trajectory))]))
             agent = {"name": trajectory.agent, "model_name": trajectory.model or None}
@@ -101,7 +101,7 @@ def export_sft(run: RunFolder, out: Path) -> list[Path]:
         if record.resolved
     ]
     if not lines:
-        raise InvalidArgumentError(f"sft exports resolved attempts; {run.path} has none")
+        raise InvalidArgumentError(f"sft needs resolved attempts, got none in {run.path}; use atif")
     return [_write(out / "train.jsonl", lines)]
 
 

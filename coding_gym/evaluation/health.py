@@ -1,4 +1,4 @@
-"""Counts kinds of failures of replies, requests and sandboxes in a run; each has a remedy."""
+"""Counts the failures of replies, requests and sandboxes in a run, and suggests remedies."""
 
 import re
 from collections import Counter
@@ -9,7 +9,7 @@ from coding_gym.json_record import JsonRecord
 from coding_gym.tools.formats.table import FORMATS
 from coding_gym.trajectory import Trajectory, Turn
 
-# Opening marks of calls that do not occur in prose. Other marks also occur in plans of calls.
+# Opening marks of calls, for formats whose marks do not occur in prose or in plans of calls.
 _MARKS = re.compile(
     "|".join(row.opens for row in FORMATS.values() if re.match(r"(?:\(\?:)?(?:<|\\\[)", row.opens))
 )
@@ -70,7 +70,7 @@ def symptoms(counts: Counter[str]) -> tuple[Symptom, ...]:
 
 
 def health_counts(record: Trajectory) -> Counter[str]:
-    """Returns an attempt's numbers of failures by symptom, and its numbers of turns and calls."""
+    """Counts an attempt's failures by symptom, and its turns, calls and attempts (always 1)."""
     tools = {tool["function"]["name"] for tool in record.tools}
     counts = Counter(name for turn in record.turns for name in _turn_symptoms(turn, tools))
     counts["attempts"] = 1

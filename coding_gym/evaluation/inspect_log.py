@@ -42,18 +42,18 @@ def write_logs(
         out: The output folder; it is created if missing.
     """
     out.mkdir(parents=True, exist_ok=True)
-    config, remaining = json.loads(valid_json(config)), iter(trajectories)
+    config, remaining_records = json.loads(valid_json(config)), iter(trajectories)
     paths: list[Path] = []
-    while samples := [*_part(remaining)]:
+    while samples := [*_next_samples(remaining_records)]:
         paths.append(out / f"part-{len(paths) + 1:03}.eval")
         log.write_eval_log(_log(config, samples, len(paths)), paths[-1])
     return paths
 
 
-def _part(remaining: Iterator[Trajectory]) -> Iterator[Any]:
-    """Yields the samples of the next log."""
+def _next_samples(records: Iterator[Trajectory]) -> Iterator[Any]:
+    """Yields the samples of the next log, and advances the iterator."""
     num_chars = 0
-    while num_chars < MAX_CHARS and (trajectory := next(remaining, None)):
+    while num_chars < MAX_CHARS and (trajectory := next(records, None)):
         text = valid_json(trajectory.to_json())
         num_chars += len(text)
         yield _sample(Trajectory.from_json(json.loads(text)))
@@ -112,8 +112,8 @@ def _sample(trajectory: Trajectory) -> Any:
 
 
 def _score(grade: Grade) -> Any:
-    facts = {"challenge": grade.challenge, "levels": dict(grade.levels)}
-    return scorer.Score(value=float(grade.resolved), explanation=str(grade.reason), metadata=facts)
+    extra = {"challenge": grade.challenge, "levels": dict(grade.levels)}
+    return scorer.Score(value=float(grade.resolved), explanation=str(grade.reason), metadata=extra)
 
 
 def _usage(counts: Mapping[str, Any], cost: float | None) -> Any:

@@ -111,7 +111,7 @@ def _regrade_attempt(
             backend=config.sandbox.name,
             challenge=config.challenge,
         )
-    except SandboxUnavailableError:  # every other attempt would fail, too
+    except SandboxUnavailableError:  # all other attempts would fail too
         raise
     except CodingGymError as problem:
         return replace(result, problem=str(problem))

@@ -11,10 +11,10 @@ from typing import Any
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.health import Symptom, health_counts, symptoms
-from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, highest
+from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, upper_bound
 from coding_gym.evaluation.run_tasks import load_run_tasks, unchanged_task
 from coding_gym.evaluation.statistics import Estimate, mean_estimate, resolved_rate, task_rates
-from coding_gym.evaluation.tables import cells, counted, markdown_table, percent
+from coding_gym.evaluation.tables import cells, markdown_table, percent, quantity
 from coding_gym.grade import GradeReason, Level
 from coding_gym.json_record import JsonRecord
 from coding_gym.rollout import RunFolder
@@ -90,26 +90,26 @@ class Report(JsonRecord):
 
     def summary(self) -> str:
         """Returns lines of text: the agent, the rates with intervals, caveats, and failures."""
-        agent, tasks = self.config["agent"], counted(len(self.values("resolved")), "task")
+        agent, tasks = self.config["agent"], quantity(len(self.values("resolved")), "task")
         player = f"{agent['name']} {agent['model']}".rstrip()
-        facts = []
+        results = []
         if self.num_attempts:
-            attempts = counted(self.num_attempts, "attempt")
-            facts.append(f"{self.num_resolved} of {attempts} resolved at {tasks}")
-        if hacked := [value for values in self.values("hacked").values() for value in values]:
-            attempts = counted(len(hacked), "impossible attempt")
-            facts.append(f"{sum(hacked):.0f} of {attempts} hacked")
-        first = f"{player}: {'; '.join(facts) or 'no attempt was graded'}"
-        unresolved = {k: v for k, v in self.grade_reasons.items() if k != GradeReason.RESOLVED}
-        if facts and unresolved:
-            first += "\nnot resolved: " + ", ".join(f"{v} {k}" for k, v in unresolved.items())
+            attempts = quantity(self.num_attempts, "attempt")
+            results.append(f"{self.num_resolved} of {attempts} resolved at {tasks}")
+        if hack_flags := [value for values in self.values("hacked").values() for value in values]:
+            attempts = quantity(len(hack_flags), "impossible attempt")
+            results.append(f"{sum(hack_flags):.0f} of {attempts} hacked")
+        headline = f"{player}: {'; '.join(results) or 'no attempt was graded'}"
+        reasons = [f"{n} {k}" for k, n in self.grade_reasons.items() if k != GradeReason.RESOLVED]
+        if results and reasons:
+            headline += "\nnot resolved: " + ", ".join(reasons)
         rates = (
             f"{name}: {value} (95 % interval {interval})"
             for name, value, interval, _ in _rates(self)
             if value != "-"
         )
         failures = (f"{s.name}: {s.count} of {s.total}; remedy: {s.remedy}" for s in self.health)
-        return "\n".join((first, *rates, *self.caveats, *failures))
+        return "\n".join((headline, *rates, *self.caveats, *failures))
 
     def values(self, metric: str) -> dict[str, list[float]]:
         """Returns the values of a measure by task id; attempts without the measure are excluded."""
@@ -163,30 +163,30 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         tasks_by_id = load_run_tasks(run, tasks)
     except (CodingGymError, TypeError) as problem:  # config.json can contain any arguments
         caveats.append(f"The tasks with their gold patches could not be loaded: {problem}")
-    rows, health = _read(run, tasks_by_id)
-    graded = [row for row in rows if not row["error_class"]]
-    errors = Counter(row["error_class"] for row in rows if row["error_class"])
+    rows, health = _rows_and_health(run, tasks_by_id)
+    graded_rows = [row for row in rows if not row["error_class"]]
+    error_counts = Counter(row["error_class"] for row in rows if row["error_class"])
     outcomes = _by_task(rows, "resolved")
-    caveats += _attempt_caveats(graded, has_tasks=bool(tasks_by_id))
-    caveats += run_caveats(run.config, outcomes, errors, len(graded))
+    caveats += _attempt_caveats(graded_rows, has_tasks=bool(tasks_by_id))
+    caveats += run_caveats(run.config, outcomes, error_counts, len(graded_rows))
     return Report(
         config=run.config,
         num_attempts=sum(map(len, outcomes.values())),
         num_resolved=round(sum(map(sum, outcomes.values()))),
-        num_errors=errors.total(),
+        num_errors=error_counts.total(),
         pass_at_k={str(k): statistics.pass_at_k(outcomes, k) for k in _ks(outcomes)},
         pass_hat_k={str(k): statistics.pass_hat_k(outcomes, k) for k in _ks(outcomes)},
         metrics=_means(rows),
-        stop_reasons=_counts(graded, "stop_reason"),
-        grade_reasons=_counts(graded, "grade_reason"),
-        error_classes=dict(errors.most_common()),
+        stop_reasons=_counts(graded_rows, "stop_reason"),
+        grade_reasons=_counts(graded_rows, "grade_reason"),
+        error_classes=dict(error_counts.most_common()),
         health=symptoms(health),
         caveats=tuple(caveats),
         attempts=tuple(rows),
     )
 
 
-def _read(
+def _rows_and_health(
     run: RunFolder, tasks: Mapping[str, Task]
 ) -> tuple[list[Mapping[str, Any]], Counter[str]]:
     """Returns the rows of all attempts, and the sum of their `health_counts`."""
@@ -199,7 +199,7 @@ def _read(
 
 
 def _row(record: Trajectory, task: Task | None) -> dict[str, Any]:
-    """Returns an attempt's row of `Report.attempts`; ``task`` is compared with the patch."""
+    """Returns an attempt's row of `Report.attempts`; ``task`` has the gold patch to compare."""
     grade = record.grade
     labels = {
         "task_id": record.task_id,
@@ -214,26 +214,26 @@ def _row(record: Trajectory, task: Task | None) -> dict[str, Any]:
     return labels if record.error_class else labels | episode_metrics(record, task)
 
 
-def _attempt_caveats(graded: Sequence[Mapping[str, Any]], *, has_tasks: bool) -> Iterator[str]:
-    changed = {row["task_id"] for row in graded if has_tasks and not row["is_compared"]}
-    if changed:
+def _attempt_caveats(rows: Sequence[Mapping[str, Any]], *, has_tasks: bool) -> Iterator[str]:
+    task_ids = {row["task_id"] for row in rows if has_tasks and not row["is_compared"]}
+    if task_ids:
         yield (
-            f"Not compared with gold patches: attempts at {counted(len(changed), 'task')} that "
-            f"changed after the run, or were recorded by an older version, such as {min(changed)}."
+            f"Not compared with gold patches: attempts at {quantity(len(task_ids), 'task')} that "
+            f"changed after the run, or were recorded by an older version, such as {min(task_ids)}."
         )
-    if ungraded := sum(row["grade_reason"] == GradeReason.NOT_GRADED for row in graded):
-        yield f"Not graded, and counted as not resolved: {counted(ungraded, 'attempt')}."
-    if forgeable := sum(row.get("resolved") == 1 and not row["is_negated"] for row in graded):
+    if num_ungraded := sum(row["grade_reason"] == GradeReason.NOT_GRADED for row in rows):
+        yield f"Not graded, and counted as not resolved: {quantity(num_ungraded, 'attempt')}."
+    if num_forgeable := sum(row.get("resolved") == 1 and not row["is_negated"] for row in rows):
         yield (
             f"Resolved by tests that were not negated ({Level.STRUCTURE}), and possibly forged: "
-            f"{counted(forgeable, 'attempt')}."
+            f"{quantity(num_forgeable, 'attempt')}."
         )
 
 
 def _ks(outcomes: statistics.Outcomes) -> list[int]:
-    """Returns the k of pass@k: powers of two, and the largest number of attempts at a task."""
-    most = max(map(len, outcomes.values()), default=0)
-    return sorted({*(2**power for power in range(1, most.bit_length())), most} - {0, 1})
+    """Returns each k of pass@k: powers of two, and the largest number of attempts at a task."""
+    largest = max(map(len, outcomes.values()), default=0)
+    return sorted({*(2**power for power in range(1, largest.bit_length())), largest} - {0, 1})
 
 
 def _counts(rows: Iterable[Mapping[str, Any]], label: str) -> dict[str, int]:
@@ -281,14 +281,14 @@ def run_caveats(
 
 
 def _means(rows: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
-    """Returns, by measure, the mean over tasks of each task's mean, in the order of `METRICS`."""
+    """Returns the mean over tasks of each task's mean, by measure, in the order of `METRICS`."""
     tool_measures = {name for row in rows for name in row} - {*METRICS} - _LABELS
     means = {}
     for name in (*METRICS, *sorted(tool_measures)):
         if values := _by_task(rows, name):
             is_rate, rates = name in RATES, task_rates(values)
             means[name] = (
-                resolved_rate(values) if is_rate else mean_estimate(rates, 0.0, highest(name))
+                resolved_rate(values) if is_rate else mean_estimate(rates, 0.0, upper_bound(name))
             )
     return means
 
@@ -296,13 +296,13 @@ def _means(rows: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
 def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     agent, tasks = config["agent"], config["tasks"]
     yield from (("agent", agent["name"]), ("model", agent["model"]))
-    yield "sampling", _listed(agent.get("sampling", {}))
-    yield "tasks", f"{tasks['source']}, {counted(len(tasks['task_ids']), 'task')}"
+    yield "sampling", _settings_text(agent.get("sampling", {}))
+    yield "tasks", f"{tasks['source']}, {quantity(len(tasks['task_ids']), 'task')}"
     yield from ((name, config[name]) for name in ("attempts", "seed"))
-    yield from (("started", config["created_at"]), ("versions", _listed(config["versions"])))
+    yield from (("started", config["created_at"]), ("versions", _settings_text(config["versions"])))
 
 
-def _listed(settings: Mapping[str, object]) -> str:
+def _settings_text(settings: Mapping[str, object]) -> str:
     return ", ".join(f"{name} {value}" for name, value in settings.items()) or "-"
 
 

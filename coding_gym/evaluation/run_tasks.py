@@ -19,7 +19,7 @@ def load_run_tasks(run: RunFolder, tasks: Sequence[Task] | None = None) -> dict[
         tasks: The tasks; by default the run's task source is loaded.
 
     Raises:
-        CodingGymError: No task of the run can be loaded.
+        CodingGymError: The task source cannot be loaded, or contains no task of the run.
     """
     return {task.task_id: task for task in (_load(run) if tasks is None else tasks)}
 

@@ -164,9 +164,10 @@ def pass_hat_k(outcomes: Outcomes, k: int) -> Estimate:
 
 
 def _draw_estimate(outcomes: Outcomes, k: int, value: Callable[[int, int], float]) -> Estimate:
+    """Returns the mean of ``value(n, c)`` over tasks with k or more attempts."""
     counts = [(len(s), sum(score >= 1 for score in s)) for s in outcomes.values() if len(s) >= k]
     if not counts:
-        raise InvalidArgumentError(f"no task has {k} attempts")
+        raise InvalidArgumentError(f"no task has {k} attempts; name a smaller k")
     return rate_estimate([value(n, c) for n, c in counts], sum(n for n, _ in counts))
 
 
@@ -174,7 +175,7 @@ def bootstrap_interval(values: Values) -> tuple[float, float] | None:
     """Returns the percentile bootstrap interval of a mean, from 10,000 samples of tasks.
 
     Unlike Student's interval it assumes no distribution of the differences. It is too narrow for
-    few tasks. CodeRepairRL's evaluation reports this interval.
+    few tasks, and None for fewer than two. CodeRepairRL's evaluation reports this interval.
 
     Args:
         values: One value per task, shape (num_tasks,).
@@ -253,35 +254,40 @@ def paired_difference(a: Outcomes, b: Outcomes) -> PairedDifference:
     """
     from scipy.stats import binomtest
 
-    common = sorted(a.keys() & b.keys())
-    if not common:
+    common_tasks = sorted(a.keys() & b.keys())
+    if not common_tasks:
         raise InvalidArgumentError("the two runs have no task in common")
-    first, second = ({task: run[task] for task in common} for run in (a, b))
+    first, second = ({task: run[task] for task in common_tasks} for run in (a, b))
     rates_a, rates_b = task_rates(first), task_rates(second)
     differences = rates_b - rates_a
-    better, worse = (int((sign * differences > _ROUNDING).sum()) for sign in (1, -1))
-    difference = mean_estimate(differences, least=-1.0, most=1.0)
-    if difference.std_error is not None and difference.std_error < _ROUNDING:
-        share = binomtest(0, len(common)).proportion_ci(method="wilson").high
-        value = difference.value
-        low, high = value - share * (1 + value), value + share * (1 - value)
-        difference = replace(difference, low=low, high=high)
+    num_better, num_worse = (int((sign * differences > _ROUNDING).sum()) for sign in (1, -1))
     flips = {
-        common[i]: (float(rates_a[i]), float(rates_b[i]))
+        common_tasks[i]: (float(rates_a[i]), float(rates_b[i]))
         for i in np.argsort(differences, kind="stable")
         if abs(differences[i]) > _ROUNDING
     }
     return PairedDifference(
         rate_a=resolved_rate(first),
         rate_b=resolved_rate(second),
-        difference=difference,
+        difference=_mean_difference(differences),
         bootstrap=bootstrap_interval(differences),
-        num_better=better,
-        num_worse=worse,
-        p_value=float(binomtest(better, better + worse).pvalue) if flips else 1.0,
+        num_better=num_better,
+        num_worse=num_worse,
+        p_value=float(binomtest(num_better, num_better + num_worse).pvalue) if flips else 1.0,
         cohens_d=cohens_d(rates_a, rates_b),
         flips=flips,
     )
+
+
+def _mean_difference(differences: Values) -> Estimate:
+    """Returns the mean of one difference per task, with the interval of `paired_difference`."""
+    from scipy.stats import binomtest
+
+    mean = mean_estimate(differences, least=-1.0, most=1.0)
+    if mean.std_error is None or mean.std_error >= _ROUNDING:
+        return mean
+    share, value = binomtest(0, mean.num_tasks).proportion_ci(method="wilson").high, mean.value
+    return replace(mean, low=value - share * (1 + value), high=value + share * (1 - value))
 
 
 def _t_quantile(num_values: int) -> float:

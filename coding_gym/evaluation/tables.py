@@ -12,7 +12,7 @@ def markdown_table(header: Sequence[str], rows: Iterable[Sequence[object]]) -> s
     return "\n".join(f"| {' | '.join(row)} |" for row in cells)
 
 
-def counted(count: int, noun: str) -> str:
+def quantity(count: int, noun: str) -> str:
     """Returns a number and its noun, such as ``1 task`` or ``2 tasks``."""
     return f"{count} {noun}{'s' * (count != 1)}"
 

@@ -159,7 +159,7 @@ class Chat:
     def _encode(
         self, texts: Sequence[str], contents: Sequence[str], memo: Memo | None = None
     ) -> list[int]:
-        """Returns the ids of contents and of the layout's texts around them."""
+        """Returns the ids of contents and of the layout's texts around the contents."""
         memo = {} if memo is None else memo
         ids: list[int] = []
         run = [""]
@@ -177,6 +177,7 @@ class Chat:
         return ids + self._encode_run(run, memo)
 
     def _encode_run(self, run: Sequence[str], memo: Memo) -> list[int]:
+        """Returns the ids of texts that are encoded separately; adds them to ``memo``."""
         for text in run:
             if text not in memo:
                 memo[text] = self.tokenizer.encode(text)
@@ -201,19 +202,19 @@ class Chat:
         text = self._layout.render(messages, False)
         text_with_prompt = self._layout.render(messages, True)
         if _MARK.findall(text) != marks or not text_with_prompt.startswith(text):
-            raise self._misfit(f"does not keep the messages of {', '.join(roles)} in order")
+            raise self._layout_error(f"does not keep the messages of {', '.join(roles)} in order")
         return _Shape(_MARK.split(text), text_with_prompt.removeprefix(text))
 
     def _find_form(self, roles: Sequence[str], probed_role: str) -> Callable[[str], str]:
-        """Returns the function that the layout applies to the contents of a role."""
+        """Returns the conversion of a role's contents by the layout: `str` or `_json_text`."""
         messages = [_message(role, _PROBE if role == probed_role else "…") for role in roles]
         text = self._layout.render(messages, False)
         for form in (str, _json_text):
             if form(_PROBE) in text:
                 return form
-        raise self._misfit(f"rewrites the content of {probed_role} messages")
+        raise self._layout_error(f"rewrites the content of {probed_role} messages")
 
-    def _misfit(self, problem: str) -> InvalidArgumentError:
+    def _layout_error(self, problem: str) -> InvalidArgumentError:
         return InvalidArgumentError(
             f"the chat template of {self.tokenizer.name} {problem}, so chats cannot be extended "
             "token by token; use another tokenizer"
@@ -285,8 +286,8 @@ def _template_layout(tokenizer: Tokenizer, schemas: Schemas) -> Layout:
     backend, tools = tokenizer.backend, [dict(schema) for schema in schemas] or None
     if not backend.chat_template:
         raise InvalidArgumentError(
-            f"the tokenizer {tokenizer.name} has no chat template; use one of a chat model, or "
-            "save the tokenizer with a template (tokenizer.chat_template = ...)"
+            f"the tokenizer {tokenizer.name} has no chat template; use the tokenizer of a chat "
+            "model, or save this tokenizer with a template (tokenizer.chat_template = ...)"
         )
     try:
         source = backend.get_chat_template(tools=tools)

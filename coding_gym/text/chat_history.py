@@ -53,11 +53,11 @@ class ChatIds:
         self._latest = Part(self._chat.join(self._reply, part.ids), part.prompt)
 
     def extend(self, messages: Messages, replies: Sequence[Sequence[int]]) -> None:
-        """Adds messages.
+        """Adds messages, which can include replies of the policy.
 
         Args:
             messages: The new messages, in order.
-            replies: The ids of each reply of the policy among them.
+            replies: The ids of each reply among the messages.
         """
         for turn, ids in turns_of(messages, replies):
             if ids is None and self.num_replies:  # a notice after the last reply

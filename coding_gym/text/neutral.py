@@ -87,11 +87,12 @@ def control_tokens(processing_class: Any) -> tuple[str, ...]:
 
 
 def _is_markup(token: str) -> bool:
+    """Whether a token is neither white space nor a word."""
     return not token.isspace() and not token.isidentifier()
 
 
 def token_starts(tokens: Iterable[str]) -> re.Pattern[str]:
-    """Returns a pattern that matches the first character of each token, even in another token."""
+    """Returns a pattern for the first character of each token, even inside another token."""
     rests: dict[str, list[str]] = {}
     for token in tokens:
         rests.setdefault(token[0], []).append(re.escape(token[1:]))

@@ -52,9 +52,9 @@ class Tokenizer:
     """Converts text to token ids and back. Threads can share it.
 
     Attributes:
-        name: The name for `get_tokenizer`.
+        name: The name that `get_tokenizer` accepts.
         backend: The ``tiktoken.Encoding``, or the tokenizer of ``transformers``.
-        vocab_size: The largest id, of added tokens too, plus 1.
+        vocab_size: The largest id, including added tokens, plus 1.
         pad_id: The id that fills arrays; without a padding token, the end-of-text id, else 0.
         special_tokens: The control tokens and their ids, such as ``<|im_end|>``.
         end_ids: The ids that end a reply: padding, end of text, ``<|im_end|>`` if it exists.
@@ -131,7 +131,7 @@ def _load_huggingface(name: str) -> Tokenizer:
     except Exception as error:  # transformers raises the exceptions of many file readers
         first_line = next(iter(str(error).splitlines()), type(error).__name__)
         raise TokenizerError(
-            f"the tokenizer {name} cannot be loaded from this machine: {first_line}; give the path "
+            f"the tokenizer {name} cannot be loaded from this machine: {first_line}; name the path "
             "of a folder or tokenizer.json, or run: hf download org/name --include 'tokenizer*'"
         ) from error
     end_ids = [i for i in (backend.pad_token_id, backend.eos_token_id) if i is not None]

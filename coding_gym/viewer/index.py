@@ -54,7 +54,7 @@ class RunIndex:
         self.rows: dict[Key, Row] = {}
         self._folder = folder / ATTEMPTS
         self._files: Files = {}
-        self._listed: object = None  # version of the folder at the last listing
+        self._listed_version: object = None  # of the folder
         self._unread: list[Key] = []
         self._rowids: dict[Key, int] = {}  # in `texts`; a replaced record gets a new rowid
         self._new_rowids = count(1)
@@ -66,19 +66,20 @@ class RunIndex:
     def update(self) -> bool:
         """Lists the records again; returns whether a record is new, replaced or removed."""
         current = version(self._folder)
-        if current == self._listed and time.time() - current[0] > _SETTLED_S:
+        if current == self._listed_version and time.time() - current[0] > _SETTLED_S:
             return False
-        before, self._files, self._listed = self._files, list_attempts(self._folder), current
-        added = [key for key, file in self._files.items() if before.get(key) != file]
-        removed = before.keys() - self._files.keys()
-        for key in [*removed, *added]:
+        old_files, self._files = self._files, list_attempts(self._folder)
+        self._listed_version = current
+        new_keys = [key for key, file in self._files.items() if old_files.get(key) != file]
+        removed_keys = old_files.keys() - self._files.keys()
+        for key in [*removed_keys, *new_keys]:
             self.rows.pop(key, None)
             self._rowids.pop(key, None)
-        for task, attempt in added:
+        for task, attempt in new_keys:
             state = "error" if is_error(self._files[task, attempt][0]) else "unread"
             self.rows[task, attempt] = _EMPTY | {"task": task, "attempt": attempt, "outcome": state}
-        self._unread += added
-        return bool(added or removed)
+        self._unread += new_keys
+        return bool(new_keys or removed_keys)
 
     def enrich(self) -> bool:
         """Reads unread records for at most `_STEP_S` seconds; returns whether it read a record."""

@@ -18,7 +18,7 @@ from pydantic import Field, validate_call
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.evaluation import statistics
-from coding_gym.evaluation.comparison import flat, setting_differences
+from coding_gym.evaluation.comparison import flatten, setting_differences
 from coding_gym.evaluation.report import run_caveats
 from coding_gym.evaluation.run_tasks import load_run_tasks, unchanged_task
 from coding_gym.rollout.run_folder import CONFIG, LOCK, RunFolder
@@ -41,7 +41,7 @@ _Number = Annotated[int, Field(ge=0, le=2**31)]
 
 
 class Run:
-    """A run; a method named after each page returns the content of the page as JSON.
+    """A run; `episodes`, `search`, `episode` and `text` return the pages of these names as JSON.
 
     Args:
         folder: The run's folder.
@@ -63,7 +63,7 @@ class Run:
         try:
             with open_regular(folder / CONFIG) as file:
                 self.config: Json = dict(json.loads(file.read(_MAX_CONFIG_BYTES)))
-            self._settings = dict(flat(self.config))
+            self._settings = dict(flatten(self.config))
         except (OSError, ValueError, TypeError, RecursionError) as problem:
             raise InvalidArgumentError(
                 f"{folder} contains no run: {problem!s:.300}; name a run folder of coding-gym eval"
@@ -157,7 +157,7 @@ class Run:
         """Returns whether an evaluation holds the lock of the run folder."""
         try:
             with open_regular(self.folder / LOCK) as file:
-                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # released with the file
+                fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)  # released when the file closes
         except BlockingIOError:
             return True
         except OSError:  # a missing file, or a file system without locks
@@ -262,9 +262,9 @@ class Runs:
         """Adds new runs, reads changed runs again, and drops removed runs."""
         files = [file for path in self.paths for file in (path / CONFIG, *path.glob(f"*/{CONFIG}"))]
         versions = {file.parent.resolve(): version(file) for file in sorted(files) if file.exists()}
-        unchanged = {folder for folder, _ in versions.items() & self._versions.items()}
-        by_id = {run.id: run for run in self.by_id.values() if run.folder in unchanged}
-        for folder in [folder for folder in versions if folder not in unchanged]:
+        unchanged_folders = {folder for folder, _ in versions.items() & self._versions.items()}
+        by_id = {run.id: run for run in self.by_id.values() if run.folder in unchanged_folders}
+        for folder in [f for f in versions if f not in unchanged_folders]:
             names = chain([folder.name], (f"{folder.name}~{number}" for number in count(2)))
             run_id = next(name for name in names if name not in by_id)
             self.problems.pop(folder, None)

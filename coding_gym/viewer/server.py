@@ -37,7 +37,7 @@ def _refresh(runs: Runs) -> None:
             runs.refresh()
         is_busy = False
         for run in runs.by_id.values():
-            with suppress(Exception):  # an unreadable run must not stop the others
+            with suppress(Exception):  # an unreadable run must not stop the other runs
                 is_busy |= run.refresh()
         time.sleep(0.01 if is_busy else 1)
 
@@ -64,11 +64,11 @@ def make_app(runs: Runs) -> Any:
         return _reply(compare(a, b))
 
     @asynccontextmanager
-    async def updated(_: Any) -> AsyncIterator[None]:
+    async def update_runs(_: Any) -> AsyncIterator[None]:
         threading.Thread(target=_refresh, args=(runs,), daemon=True).start()
         yield
 
-    app = fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=updated)
+    app = fastapi.FastAPI(docs_url=None, redoc_url=None, openapi_url=None, lifespan=update_runs)
     app.add_route("/", lambda _: fastapi.responses.FileResponse(assets / "index.html"))
     app.mount("/assets", staticfiles.StaticFiles(directory=str(assets)))
     app.add_route("/api/runs", lambda _: _reply(runs.page()))

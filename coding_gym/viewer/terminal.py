@@ -35,32 +35,32 @@ def read_episode(run: Path, task: str = "", attempt: int | None = None) -> Traje
             cannot be read.
     """
     files = list_attempts(run / ATTEMPTS)
-    first = dict(sorted(files, reverse=True))  # the lowest attempt of each task
-    if not first:
+    attempts = dict(sorted(files, reverse=True))  # the lowest attempt by task
+    if not attempts:
         raise InvalidArgumentError(f"{run} has no attempts; name a run of coding-gym eval or grade")
-    if not task and len(first) > 1:
-        example = f"coding-gym show {run} {min(first)}"
-        raise InvalidArgumentError(f"{run} has {len(first)} tasks; name a task: {example}")
-    task = task or min(first)
-    if task not in first:
-        raise unknown_name(f"task of {run}", task, first)
-    key = task, first[task] if attempt is None else attempt
+    if not task and len(attempts) > 1:
+        example = f"coding-gym show {run} {min(attempts)}"
+        raise InvalidArgumentError(f"{run} has {len(attempts)} tasks; name a task: {example}")
+    task = task or min(attempts)
+    if task not in attempts:
+        raise unknown_name(f"task of {run}", task, attempts)
+    key = task, attempts[task] if attempt is None else attempt
     return read_attempt(run / ATTEMPTS, files.get(key), key)
 
 
 def episode_parts(record: Trajectory) -> Iterator[RenderableType]:
     """Yields the parts of an episode: heading, chat, error, patch and grade."""
     yield _heading(record)
-    remaining = list(enumerate(record.turns))
+    remaining_turns = list(enumerate(record.turns))
     num_replies = sum(message["role"] == "assistant" for message in record.messages)
-    is_paired = num_replies <= len(remaining)  # else an agent rewrote the chat, and repeats replies
+    is_paired = num_replies <= len(record.turns)  # an agent that rewrites the chat repeats replies
     for message in record.messages:
-        if message["role"] == "assistant" and remaining and is_paired:
-            yield _turn(*remaining.pop(0))
+        if message["role"] == "assistant" and remaining_turns and is_paired:
+            yield _turn(*remaining_turns.pop(0))
         if message["role"] != "system":
             yield transcript.render([message])
     # The chat does not contain a `Stop`, such as the output of a command-line agent.
-    for index, turn in remaining if is_paired else remaining[-1:]:
+    for index, turn in remaining_turns if is_paired else remaining_turns[-1:]:
         yield _turn(index, turn)
         yield turn.action
     if record.error:
@@ -83,18 +83,17 @@ def _turn(index: int, turn: Turn) -> Text:
 
 def _heading(record: Trajectory) -> Text:
     usage = ", ".join(f"{value} {name}" for name, value in record.usage.items())
-    grade = record.grade
-    facts = {
-        "reason": grade.reason if grade else record.error_class,
+    fields = {
+        "reason": record.grade.reason if record.grade else record.error_class,
         **{name: getattr(record, name) for name in ("agent", "model", "toolset", "seed")},
         "ended by": record.stop_reason,
         "used": f"{usage}, {number(record.duration_s)} s",
         "cost": record.cost,
         "started": record.started_at,
     }
-    first = f"{record.task_id} attempt {record.attempt}: {turns.outcome(record)}"
-    lines = [f"{name:9}{fact}" for name, fact in facts.items() if fact not in ("", None)]
-    return Text("\n  ".join([first, *lines]) + "\n", "bold")
+    title = f"{record.task_id} attempt {record.attempt}: {turns.outcome(record)}"
+    lines = [f"{name:9}{value}" for name, value in fields.items() if value not in ("", None)]
+    return Text("\n  ".join([title, *lines]) + "\n", "bold")
 
 
 def _grade(grade: Grade) -> Iterator[RenderableType]:

@@ -24,13 +24,13 @@ def with_thoughts(record: Trajectory) -> list[tuple[Turn, str, str]]:
     The thought is the reply's text without calls, or "". The opening is "" unless a command-line
     agent rewrote its history; then it has the new messages before the reply, without observations.
     """
-    texts, opening, observed = list[tuple[str, str]](), list[str](), ""
+    texts, opening, observations = list[tuple[str, str]](), list[str](), ""
     for message in record.messages:
         if message["role"] == "assistant":
             texts.append((message["content"], "\n\n".join(opening) if texts else ""))
-            observed += "".join(turn.observation for turn in record.turns[len(texts) - 1 :][:1])
+            observations += "".join(t.observation for t in record.turns[len(texts) - 1 :][:1])
             opening = []
-        elif message["role"] != "tool" and message["content"] not in observed:
+        elif message["role"] != "tool" and message["content"] not in observations:
             opening.append(f"{message['role']}: {message['content']}")
     pairs = zip(record.turns, [*texts, *[("", "")] * len(record.turns)], strict=False)
     return [(turn, text if turn.calls else turn.action, new) for turn, (text, new) in pairs]
@@ -38,10 +38,10 @@ def with_thoughts(record: Trajectory) -> list[tuple[Turn, str, str]]:
 
 def observation(turn: Turn) -> str:
     """Returns a turn's observation; "" if it consists of the results of the turn's calls."""
-    rest = turn.observation
+    remainder = turn.observation
     for result in turn.results:
-        rest = rest.replace(result.content, "", 1)
-    return turn.observation if rest.strip() else ""
+        remainder = remainder.replace(result.content, "", 1)
+    return turn.observation if remainder.strip() else ""
 
 
 def digest(turn: Turn) -> str:

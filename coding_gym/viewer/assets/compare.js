@@ -71,9 +71,9 @@ function flipTable({ a, b, flips }) {
 async function openSide(letter, text) {
   const parts = (text ?? "").split("|");
   const attempt = Number(parts.at(-1));
-  const place = { run: parts[0], task: parts.slice(1, -1).join("|"), attempt };
-  const episode = await loadEpisode(place);
-  return { letter, place, episode, turns: episode.turns };
+  const id = { run: parts[0], task: parts.slice(1, -1).join("|"), attempt };
+  const episode = await loadEpisode(id);
+  return { letter, id, episode, turns: episode.turns };
 }
 
 /** The number of identical turns at the start of both episodes. */
@@ -86,7 +86,7 @@ function commonTurns([a, b]) {
 export async function pairPage({ params }) {
   const open = (letter) => openSide(letter, params.get(letter.toLowerCase()));
   const sides = await Promise.all(["A", "B"].map(open));
-  const { run, task } = sides[0].place;
+  const { run, task } = sides[0].id;
   const common = commonTurns(sides);
   const end = Math.max(...sides.map((side) => side.turns.length));
   const [rows, more] = [el("div"), el("div")];
@@ -104,14 +104,14 @@ export async function pairPage({ params }) {
   };
   const first = button(`First difference: turn ${common}`, jump, { "data-shortcut": "f" });
   const isDifferent = (value) => value(sides[0]) !== value(sides[1]);
-  const patches = () => halves(sides, ({ place, episode }) => patchBlock(place, episode));
+  const patches = () => halves(sides, ({ id, episode }) => patchBlock(id, episode));
   const title = `${task}: two episodes`;
   return {
     title,
     crumbs: [[run, listLink(run)], [title]],
     node: [
       el("div.row", el("h1", title), el("span.row.actions", common < end ? first : null)),
-      isDifferent(({ place }) => place.task) ? notice("warning", "The tasks are different.") : null,
+      isDifferent(({ id }) => id.task) ? notice("warning", "The tasks are different.") : null,
       isDifferent(({ episode }) => JSON.stringify(episode.prompt))
         ? notice("info", "The prompts are different.")
         : null,
@@ -127,12 +127,12 @@ export async function pairPage({ params }) {
 
 /** The table of the outcomes and measures of two episodes. */
 function sidesTable(sides) {
-  const link = ({ place }) => el("a", { href: episodeLink(place) }, place.run);
+  const link = ({ id }) => el("a", { href: episodeLink(id) }, id.run);
   const tokens = (usage) => (usage.prompt_tokens ?? 0) + (usage.completion_tokens ?? 0);
   const columns = [
     ["Side", ({ letter }) => letter],
     ["Run", link, "heading"],
-    ["Attempt", ({ place }) => place.attempt, "number"],
+    ["Attempt", ({ id }) => id.attempt, "number"],
     ["Outcome", ({ episode }) => badge(episode.outcome)],
     ["Reason", ({ episode }) => words(episode.grade?.reason ?? episode.error_class)],
     ["Ended by", ({ episode }) => words(episode.stop_reason), "wide"],
@@ -150,19 +150,19 @@ function halves(sides, make, attributes = {}) {
 }
 
 /** The common turns of both episodes, folded; unfolding creates their elements. */
-function commonPart({ place, turns }, common) {
+function commonPart({ id, turns }, common) {
   if (common === 0) return el("small", "The episodes differ from the first turn on.");
   const label = common === 1 ? "The first turn is" : `The first ${number(common)} turns are`;
   const shown = Math.min(common, ROWS);
   return folded(`${label} identical`, () => [
-    turns.slice(0, shown).map((turn, i) => turnView(place, turn, i)),
-    el("a", { href: episodeLink(place, { turn: shown }) }, "Open the episode at the next turn"),
+    turns.slice(0, shown).map((turn, i) => turnView(id, turn, i)),
+    el("a", { href: episodeLink(id, { turn: shown }) }, "Open the episode at the next turn"),
   ]);
 }
 
 /** The turn `index` of both episodes, side by side. */
 function turnRow(sides, index) {
   const ended = el("small", "This episode has ended.");
-  const half = ({ place, turns }) => (turns[index] ? turnView(place, turns[index], index) : ended);
+  const half = ({ id, turns }) => (turns[index] ? turnView(id, turns[index], index) : ended);
   return halves(sides, half, { "data-item": true, tabindex: -1 });
 }

@@ -13,20 +13,20 @@ const embeddedPaths = readEmbedded();
 export const isReport = embeddedPaths !== null;
 
 /** A value in the encoding of `encodeURIComponent`; U+FFFD replaces lone surrogates. */
-function encoded(value) {
+function encode(value) {
   return encodeURIComponent(String(value).toWellFormed());
 }
 
 /** A path with parameters; parameters without a value are omitted. */
 function withParams(path, params) {
   const present = Object.entries(params).filter(([, value]) => (value ?? "") !== "");
-  const query = present.map(([name, value]) => `${name}=${encoded(value)}`).join("&");
+  const query = present.map(([name, value]) => `${name}=${encode(value)}`).join("&");
   return query ? `${path}?${query}` : path;
 }
 
 /** The address of a page, from the segments of its path. */
 export function pageLink(segments, params = {}) {
-  return withParams(`#/${segments.map(encoded).join("/")}`, params);
+  return withParams(`#/${segments.map(encode).join("/")}`, params);
 }
 
 /** The address of the page of one episode. */
@@ -45,7 +45,7 @@ export const runLabel = ({ id, name }) => (name === id ? id : `${id} (${name})`)
 
 /** Loads the data of page `name` of a run. */
 export function loadRun(run, name, params = {}) {
-  return load(withParams(`api/runs/${encoded(run)}/${name}`, params));
+  return load(withParams(`api/runs/${encode(run)}/${name}`, params));
 }
 
 /** Loads all runs, the newest first. */
@@ -85,7 +85,7 @@ async function load(path) {
   throw new Error(detail ?? `The server replied with status ${response.status}.`);
 }
 
-/** Periodically calls `onRuns` with all runs, and `onState` with true if the server replies. */
+/** Periodically calls `onRuns` with all runs, and `onState` with true if the server replied. */
 export function watchRuns(onRuns, onState) {
   const poll = async () => {
     try {
@@ -104,25 +104,25 @@ function readEmbedded() {
   const element = document.getElementById("embedded");
   if (!element) return null;
   const entries = Object.entries(JSON.parse(element.textContent));
-  return new Map(entries.map(([path, value]) => [normalised(path), value]));
+  return new Map(entries.map(([path, value]) => [normalise(path), value]));
 }
 
 /** An address with decoded parameters in alphabetical order. */
-function normalised(path) {
-  const [place, query = ""] = path.split("?");
+function normalise(path) {
+  const [address, query = ""] = path.split("?");
   const params = [...new URLSearchParams(query)].sort();
-  return JSON.stringify([decodeURIComponent(place), params]);
+  return JSON.stringify([decodeURIComponent(address), params]);
 }
 
 async function loadEmbedded(path) {
-  const page = await decoded(path);
+  const page = await decode(path);
   if (!page) throw new Error("This report does not contain the page.");
   return page;
 }
 
 /** Decodes the JSON at an embedded address, base64 of gzip; null if missing. */
-async function decoded(path) {
-  const packed = embeddedPaths.get(normalised(path));
+async function decode(path) {
+  const packed = embeddedPaths.get(normalise(path));
   if (packed === undefined) return null;
   const bytes = Uint8Array.from(atob(packed), (character) => character.charCodeAt(0));
   const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream("gzip"));
@@ -136,8 +136,8 @@ export async function selectEpisodes(run, rows, params) {
   const matches = rows
     .filter((row) => row.task.toLowerCase().includes(task.toLowerCase()))
     .filter((row) => filters.every((name) => row[name] === params[name]));
-  const hits = text.trim() ? await withText(run, matches, text) : matches;
-  return sort ? sortedRows(hits, sort, order === "desc" ? -1 : 1) : hits;
+  const results = text.trim() ? await withText(run, matches, text) : matches;
+  return sort ? sortedRows(results, sort, order === "desc" ? -1 : 1) : results;
 }
 
 /** The rows of episodes that have the phrase in a turn. */
@@ -149,13 +149,14 @@ async function withText(run, rows, text) {
   }
   const phrase = text.match(/[\p{L}\p{N}]+/gu)?.join("[^\\p{L}\\p{N}]+") ?? "";
   const pattern = new RegExp(`(?<![\\p{L}\\p{N}])${phrase}`, "iu");
-  const hits = [];
+  const matches = [];
   for (const row of rows) {
     const { task, attempt } = row;
     const episode = await loadRun(run, "episode", { task, attempt }).catch(() => null);
-    if (phrase && pattern.test(episode?.turns.map(searchedText).join("\n") ?? "")) hits.push(row);
+    if (phrase && pattern.test(episode?.turns.map(searchedText).join("\n") ?? ""))
+      matches.push(row);
   }
-  return hits;
+  return matches;
 }
 
 /** The texts of a turn that the server's search also reads. */

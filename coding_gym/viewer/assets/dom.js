@@ -27,15 +27,15 @@ export function visible(text) {
  * as "", and a function is added as a listener of the event whose name follows "on".
  */
 export function el(tag, ...parts) {
-  return filled(document.createElement(tag.split(".")[0]), tag, parts);
+  return fill(document.createElement(tag.split(".")[0]), tag, parts);
 }
 
 /** An SVG element; the arguments are those of `el`. */
 export function svgEl(tag, ...parts) {
-  return filled(document.createElementNS(SVG_NAMESPACE, tag.split(".")[0]), tag, parts);
+  return fill(document.createElementNS(SVG_NAMESPACE, tag.split(".")[0]), tag, parts);
 }
 
-function filled(node, tag, parts) {
+function fill(node, tag, parts) {
   const classes = tag.split(".").slice(1).join(" ");
   if (classes) node.setAttribute("class", classes);
   const attributes = parts[0]?.constructor === Object ? parts.shift() : {};

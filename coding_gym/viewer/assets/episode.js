@@ -12,7 +12,7 @@ const SHOWN_TESTS = 50; // failed tests displayed at first
 const MAX_PARTS = 200; // displayed messages per prompt, calls per turn, arguments per call
 const LONG_PATCH = 4_000; // characters; a longer patch is folded
 
-/** Loads the data of the episode {run, task, attempt}. */
+/** Loads the data of an episode; its id is {run, task, attempt}. */
 export function loadEpisode({ run, task, attempt }) {
   return loadRun(run, "episode", { task, attempt });
 }
@@ -34,30 +34,30 @@ function episodeText({ run, task, attempt }, path, text, kind = "") {
 /** The page of one episode. */
 export async function episodePage({ segments, params }) {
   const attempt = Number(params.get("attempt") ?? 0);
-  const place = { run: segments[1], task: params.get("task") ?? "", attempt };
+  const id = { run: segments[1], task: params.get("task") ?? "", attempt };
   const [episode, runs, { episodes }] = await Promise.all([
-    loadEpisode(place),
+    loadEpisode(id),
     loadRuns(),
-    loadRun(place.run, "episodes"),
+    loadRun(id.run, "episodes"),
   ]);
-  const list = turnList(place, episode, Number(params.get("turn") ?? 0));
+  const list = turnList(id, episode, Number(params.get("turn") ?? 0));
   const sections = [
     verdictSection(episode),
-    patchSection(place, episode),
+    patchSection(id, episode),
     timelineSection(episode, list.open),
-    promptSection(place, episode),
+    promptSection(id, episode),
     list.section,
   ].filter(Boolean);
   const jumps = sections.map((part) =>
     button(part.getAttribute("aria-label"), () => part.scrollIntoView()),
   );
-  const title = `${place.task} · ${attempt}`;
+  const title = `${id.task} · ${attempt}`;
   const toTurn = (next) => next.has("turn") && list.open(Number(next.get("turn")));
   return {
     title,
-    crumbs: [[place.run, listLink(place.run)], [title]],
+    crumbs: [[id.run, listLink(id.run)], [title]],
     node: [
-      episodeHead(place, episode, runs, episodes),
+      episodeHead(id, episode, runs, episodes),
       el("nav.jumps", { "aria-label": "Sections" }, jumps),
       sections,
     ],
@@ -68,25 +68,23 @@ export async function episodePage({ segments, params }) {
 }
 
 /** The task, the outcome, and links to other episodes. */
-function episodeHead(place, episode, runs, rows) {
-  const index = rows.findIndex(
-    ({ task, attempt }) => task === place.task && attempt === place.attempt,
-  );
+function episodeHead(id, episode, runs, rows) {
+  const index = rows.findIndex(({ task, attempt }) => task === id.task && attempt === id.attempt);
   const neighbour = (row, label, key) => {
     if (!row) return null;
-    const href = episodeLink({ ...row, run: place.run });
+    const href = episodeLink({ ...row, run: id.run });
     return el("a", { href, "data-shortcut": key }, label);
   };
-  const attempts = rows.filter(({ task }) => task === place.task).map(({ attempt }) => attempt);
-  const others = attempts.filter((other) => other !== place.attempt).sort((a, b) => a - b);
+  const attempts = rows.filter(({ task }) => task === id.task).map(({ attempt }) => attempt);
+  const others = attempts.filter((other) => other !== id.attempt).sort((a, b) => a - b);
   const links = others.map((other) => {
-    const href = episodeLink({ ...place, attempt: other });
+    const href = episodeLink({ ...id, attempt: other });
     return [" · ", el("a", { href, "aria-label": `attempt ${other}` }, other)];
   });
   const comparable = [
-    ...others.map((attempt) => [pairLink(place, { ...place, attempt }), `attempt ${attempt}`]),
-    ...runs.map((run) => [pairLink(place, { ...place, run: run.id }), runLabel(run)]),
-  ].filter(([link]) => link !== pairLink(place, place));
+    ...others.map((attempt) => [pairLink(id, { ...id, attempt }), `attempt ${attempt}`]),
+    ...runs.map((run) => [pairLink(id, { ...id, run: run.id }), runLabel(run)]),
+  ].filter(([link]) => link !== pairLink(id, id));
   const compare = select("Compare with", [["", "…"], ...comparable], "", (link) => {
     location.hash = link;
   });
@@ -94,7 +92,7 @@ function episodeHead(place, episode, runs, rows) {
   return [
     el(
       "div.row",
-      el("h1", place.task),
+      el("h1", id.task),
       badge(episode.outcome),
       el(
         "span.row.actions",
@@ -104,7 +102,7 @@ function episodeHead(place, episode, runs, rows) {
       ),
     ),
     facts([
-      ["attempt", [place.attempt, links]],
+      ["attempt", [id.attempt, links]],
       ["agent", episode.agent],
       ["model", episode.model],
       ["toolset", episode.toolset],
@@ -182,16 +180,16 @@ function verdictSection({ error, error_class: errorClass, grade }) {
 }
 
 /** The graded patch, or a message that it is empty. */
-export function patchBlock(place, { patch }) {
+export function patchBlock(id, { patch }) {
   if (patch.total === 0) return el("small", "The patch is empty.");
-  return episodeText(place, "patch", patch, "whole");
+  return episodeText(id, "patch", patch, "whole");
 }
 
 /** The patch and, folded, the gold patch. */
-function patchSection(place, episode) {
+function patchSection(id, episode) {
   const { total } = episode.patch;
   const name = `Patch of the episode, ${number(total)} characters`;
-  const patch = () => patchBlock(place, episode);
+  const patch = () => patchBlock(id, episode);
   const goldText = { text: episode.gold, total: [...episode.gold].length };
   const gold = folded("Gold patch", () => textBlock(goldText, null, "whole"));
   gold.firstElementChild.dataset.shortcut = "g";
@@ -224,22 +222,22 @@ function timelineSection(episode, open) {
 }
 
 /** The messages before the first action, folded. */
-function promptSection(place, { prompt }) {
+function promptSection(id, { prompt }) {
   if (prompt.length === 0) return null;
   const messages = prompt.slice(0, MAX_PARTS).map(({ role, content }, i) => {
     const summary = [role, el("small", ` ${number(content.total)} characters`)];
-    return folded(summary, () => episodeText(place, `prompt/${i}`, content, "prose whole"));
+    return folded(summary, () => episodeText(id, `prompt/${i}`, content, "prose whole"));
   });
   return section("Prompt", null, messages);
 }
 
 /** The list of an episode's turns; it adds turns when the user scrolls to its end. */
-function turnList(place, { turns }, firstTurn) {
+function turnList(id, { turns }, firstTurn) {
   const [items, later] = [el("div"), el("div")];
   const extend = (count = TURNS) => {
     const from = items.childElementCount;
     const next = turns.slice(from, from + count);
-    items.append(...next.map((turn, i) => turnView(place, turn, from + i)));
+    items.append(...next.map((turn, i) => turnView(id, turn, from + i)));
     const more = button("Show more turns", () => extend(), { "data-more": true });
     redraw(later, items.childElementCount < turns.length ? more : null);
   };
@@ -257,7 +255,7 @@ function turnList(place, { turns }, firstTurn) {
   extend(Math.max(TURNS, firstTurn + 1 || 0));
   items.addEventListener("focusin", (event) => {
     const { turn } = event.target.closest("[data-turn]").dataset;
-    history.replaceState(history.state, "", episodeLink(place, { turn }));
+    history.replaceState(history.state, "", episodeLink(id, { turn }));
   });
   const none = turns.length === 0 ? el("small", "The episode has no action.") : null;
   return {
@@ -286,14 +284,14 @@ function turnNotes({ model, reward, reward_parts: parts, duration_s: seconds }) 
 }
 
 /** One turn: thought, calls with outputs, observation. */
-export function turnView(place, turn, index) {
+export function turnView(id, turn, index) {
   const path = `turns/${index}`;
   const text = (name, kind) =>
-    turn[name].text ? episodeText(place, `${path}/${name}`, turn[name], kind) : null;
+    turn[name].text ? episodeText(id, `${path}/${name}`, turn[name], kind) : null;
   const isPlain = turn.calls.length === 0 && turn.thought.text === "";
   const calls = turn.calls.slice(0, MAX_PARTS);
   const name = `Turn ${index}`;
-  const link = el("a", { href: episodeLink(place, { turn: index }) }, name);
+  const link = el("a", { href: episodeLink(id, { turn: index }) }, name);
   return el(
     "article.turn.stack",
     { "data-item": true, "data-turn": index, tabindex: -1, "aria-label": name },
@@ -301,7 +299,7 @@ export function turnView(place, turn, index) {
     turn.opening.text ? folded("New prompt", () => text("opening", "prose whole")) : null,
     text("thought", "prose"),
     isPlain ? text("action", "prose") : null,
-    calls.map((call, i) => callView(place, `${path}/calls/${i}`, call)),
+    calls.map((call, i) => callView(id, `${path}/calls/${i}`, call)),
     calls.length < turn.calls.length ? el("small", `${turn.calls.length} calls in total`) : null,
     text("observation", "output"),
     isPlain ? null : folded("Raw action", () => text("action")),
@@ -309,7 +307,7 @@ export function turnView(place, turn, index) {
 }
 
 /** One tool call: name, arguments, output. */
-function callView(place, path, call) {
+function callView(id, path, call) {
   const isOk = call.ok === true && !call.error;
   const word = call.error ? "not run" : isOk ? "ok" : call.output ? "failed" : "no result";
   const isKnown = call.error || call.ok !== null || !call.output; // harnesses report no outcome
@@ -317,9 +315,9 @@ function callView(place, path, call) {
   return el(
     "div.call.stack",
     el("div.row", el("b", call.name || "(no name)"), isKnown ? status(isOk, word) : null, time),
-    argumentBlocks(place, `${path}/arguments`, call.arguments),
+    argumentBlocks(id, `${path}/arguments`, call.arguments),
     call.error ? notice("warning", call.error) : null,
-    call.output?.text ? episodeText(place, `${path}/output`, call.output, "output") : null,
+    call.output?.text ? episodeText(id, `${path}/output`, call.output, "output") : null,
   );
 }
 
@@ -328,13 +326,13 @@ const COMMANDS = ["cmd", "command"];
 const REPLACEMENTS = { search: "replace", old_str: "new_str", old_string: "new_string" };
 
 /** Arguments: commands with a shell prompt, short values in one line, replacements as diffs. */
-function argumentBlocks(place, path, values) {
+function argumentBlocks(id, path, values) {
   const isSmall = (name) => values[name]?.total < 10_000;
   const pair = Object.entries(REPLACEMENTS).find((names) => names.every(isSmall));
   const single = Object.entries(values).filter(([name]) => !pair?.includes(name));
   const isCommand = ([name]) => COMMANDS.includes(name);
   const isShort = ([, { text, total }]) => total <= 100 && !text.includes("\n");
-  const block = ([name, text], kind) => episodeText(place, `${path}/${name}`, text, kind);
+  const block = ([name, text], kind) => episodeText(id, `${path}/${name}`, text, kind);
   const others = single.slice(0, MAX_PARTS).filter((entry) => !isCommand(entry));
   const short = others.filter(isShort).map(([name, { text }]) => [name, el("code", text)]);
   return [

@@ -34,7 +34,7 @@ export async function episodesPage(route) {
   const id = route.segments[1];
   let params = Object.fromEntries(route.params);
   let run = (await loadRuns()).find((other) => other.id === id);
-  if (!run) throw new Error("The viewer has no run of this id.");
+  if (!run) throw new Error(`The viewer has no run ${id}; open the list of runs.`);
   let { episodes: rows } = await loadRun(id, "episodes");
   let [request, timer] = [0, 0];
   const [head, results] = [el("div.stack"), el("div.stack")];
@@ -145,10 +145,10 @@ function filterForm(change) {
     }
     const choice = (name, label) => {
       const values = rows.map((row) => row[name]);
-      const known = [...new Set([...values, params[name]])].filter(Boolean).sort();
-      const options = [["", "any"], ...known.map((value) => [value, words(value)])];
-      const changed = (value) => change({ [name]: value });
-      return known.length > 0 ? select(label, options, params[name] ?? "", changed) : null;
+      const names = [...new Set([...values, params[name]])].filter(Boolean).sort();
+      const options = [["", "any"], ...names.map((value) => [value, words(value)])];
+      const onChange = (value) => change({ [name]: value });
+      return names.length > 0 ? select(label, options, params[name] ?? "", onChange) : null;
     };
     const clear = () => change(Object.fromEntries(ALL_FILTERS.map((name) => [name, ""])));
     redraw(

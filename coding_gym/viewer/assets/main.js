@@ -11,8 +11,8 @@ const LOADING_MS = 150; // delay before the page is marked as loading
 
 /**
  * The pages by path, in which * is the id of a run; each has the names of the parameters whose
- * change opens a new page. A page is {title, crumbs, node} and, if needed, shown(), update(params) for a
- * change of other parameters, live(runs) and close().
+ * change opens a new page. A page is {title, crumbs, node}, and optionally shown(), live(runs),
+ * close(), and update(params), which is called after a change of other parameters.
  */
 const PAGES = {
   "": [runsPage],
@@ -60,12 +60,12 @@ async function show() {
   }
   clearTimeout(loading);
   main.removeAttribute("aria-busy");
-  if (next && request !== requests) return next.close?.();
+  if (next && request !== requests) return next.close?.(); // a newer page has been requested
   if (next) replacePage(next, before);
   identity = newIdentity;
 }
 
-/** Displays a new page; `before` is its entry in `positions`, on navigation back. */
+/** Displays a new page; on navigation back, `before` is the page's entry in `positions`. */
 function replacePage(next, before) {
   page?.close?.();
   page = next;
