@@ -14,10 +14,10 @@ Batch = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], di
 
 
 def merge_infos(infos: Iterable[tuple[int, dict[str, Any]]], size: int) -> dict[str, Any]:
-    """Merges infos of single envs into arrays of shape (size,), each with a mask ``_key``.
+    """Merges infos of single envs into arrays of shape (size,); ``_key`` is the mask of ``key``.
 
-    The arrays equal those of Gymnasium's vector envs. If the values of a key have several types,
-    such as numbers and None, which Gymnasium cannot merge, the array contains objects.
+    The arrays equal those of Gymnasium's vector envs. Gymnasium cannot merge values of several
+    types, such as numbers and None; this function returns them as an array of objects.
 
     Args:
         infos: Pairs of the index in the batch and the info.
@@ -37,13 +37,13 @@ def merge_infos(infos: Iterable[tuple[int, dict[str, Any]]], size: int) -> dict[
 
 def _merged(by_index: Mapping[int, Any], size: int) -> Any:
     """Returns the values of one key by their index in the batch."""
-    first, kinds = next(iter(by_index.values())), {type(value) for value in by_index.values()}
-    if kinds == {dict}:
+    first, types = next(iter(by_index.values())), {type(value) for value in by_index.values()}
+    if types == {dict}:
         return merge_infos(by_index.items(), size)
     array: NDArray[Any] = np.full(size, None, dtype=object)
-    if len(kinds) == 1 and isinstance(first, np.ndarray):
+    if len(types) == 1 and isinstance(first, np.ndarray):
         array = np.zeros((size, *first.shape), first.dtype)
-    elif len(kinds) == 1 and (type(first) in (int, float, bool) or isinstance(first, np.number)):
+    elif len(types) == 1 and (type(first) in (int, float, bool) or isinstance(first, np.number)):
         array = np.zeros(size, type(first))
     for index, value in by_index.items():
         array[index] = value

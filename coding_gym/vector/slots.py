@@ -34,8 +34,8 @@ class Slot:
         env: The env with its wrappers.
 
     Attributes:
-        pending: The action or reset whose result is not yet read.
-        is_ended: Whether the episode has ended, so that the next action starts another one.
+        pending: The future of the action or reset whose result is not yet taken, or None.
+        is_ended: Whether the episode has ended; the next action then starts the next episode.
         latest: The last result; None before the first reset.
     """
 
@@ -116,7 +116,7 @@ class Slot:
 
 
 def _work(jobs: "SimpleQueue[Job | None]") -> None:
-    """Runs jobs until it gets None; between jobs it has no reference to a job."""
+    """Runs jobs until the queue returns None; keeps no reference to a finished job."""
     while job := jobs.get():
         future, function = job
         try:
