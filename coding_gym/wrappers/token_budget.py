@@ -28,7 +28,7 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
     Args:
         env: A ``CodingRepair-v0`` env, wrapped or not.
         max_tokens: Maximum number of tokens per episode.
-        reserve_tokens: Number of tokens that remain unused.
+        reserve_tokens: Remaining number of tokens at which the episode ends.
         warnings: Whether results of tools contain the warnings.
 
     Raises:
@@ -45,7 +45,7 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
     ) -> None:
         core = core_env("TokenBudget", env)
         fields = {
-            "max_tokens": at_least_one("max_tokens", max_tokens),  # None is refused
+            "max_tokens": at_least_one("max_tokens", max_tokens),  # `Limits` accepts None
             "reserve_tokens": reserve_tokens,
             "warn_tokens": warnings,
         }

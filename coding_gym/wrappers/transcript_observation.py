@@ -82,7 +82,7 @@ class TranscriptObservation(
             self._episode = episode
             self._ids = ChatIds(self._chat)
         encode = self._core.tokenizer.encode
-        turns = episode.turns[self._ids.num_replies :]  # a Stop has no message
+        turns = episode.turns[self._ids.num_replies :]  # a `Stop` adds no message
         replies = [
             turn.token_ids if turn.exact else turn.token_ids or encode(turn.action)
             for turn in turns

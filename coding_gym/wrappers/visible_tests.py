@@ -17,7 +17,7 @@ from coding_gym.task import Task
 from coding_gym.workspace import Template
 
 RUNNER = "pytest"
-"""The only runner whose visible tests can be listed by their files."""
+"""The only runner whose visible tests are found by file names."""
 
 _MAX_FILES = 100
 _LIST = "find . -type f -name '*.py' -not -path './.git/*'"
