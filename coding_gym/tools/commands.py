@@ -1,4 +1,4 @@
-"""Runs shell commands of a policy, for all toolsets with a shell."""
+"""Runs a policy's shell commands, for all toolsets with a shell."""
 
 from dataclasses import replace
 

@@ -15,7 +15,7 @@ from coding_gym.tools.toolset import Refusal, ToolContext, name_of
 
 MAX_PATCH_CHARS = 1 << 20
 MAX_WORK = 5_000_000
-"""Maximum of (lines of a file) x (changes and anchors), which bounds the search for matches."""
+"""Maximum of (lines of a file) * (changes + anchors), which bounds the time to find matches."""
 
 _BEGIN = re.compile(r"^\*\*\* Begin Patch[ \t\r]*$", re.MULTILINE)
 _END = re.compile(r"^\*\*\* End Patch[ \t\r]*$", re.MULTILINE)
@@ -62,11 +62,11 @@ def _git_form(diff: str) -> str:
         diff += "\n"
     if "diff --git " in diff:
         return diff
-    starts = set(plain_headers(diff))
+    header_starts = set(plain_headers(diff))
 
     def in_git_form(header: re.Match[str]) -> str:
         # Wrong counts can put a header inside the previous hunk; git's prefix still identifies it.
-        if header.start() not in starts and "\n+++ b/" not in header[0]:
+        if header.start() not in header_starts and "\n+++ b/" not in header[0]:
             return header[0]
         git_header = header.expand(r"diff -u\n--- a/\1\n+++ b/\2\n")
         return re.sub("[ab]//dev/null", "/dev/null", git_header)

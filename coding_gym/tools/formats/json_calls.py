@@ -26,15 +26,15 @@ _TOOL_CALLS = re.compile(r"""["']tool_calls["']\s*+:""")
 
 
 def read_call(item: Any) -> ToolCall:
-    """Converts a JSON value to a tool call."""
-    inner = item.get("function", item) if isinstance(item, Mapping) else {}
-    inner = inner if isinstance(inner, Mapping) else item
-    name_keys = [key for key in _NAME_KEYS if key in inner]
-    keys = [key for key in _ARGUMENT_KEYS if key in inner]
-    if not name_keys or not (keys or _OTHER_KEYS.issuperset(inner)):
+    """Converts a JSON value to a tool call; raises FormatError for a value without a call."""
+    fields = item.get("function", item) if isinstance(item, Mapping) else {}
+    fields = fields if isinstance(fields, Mapping) else item
+    name_keys = [key for key in _NAME_KEYS if key in fields]
+    argument_keys = [key for key in _ARGUMENT_KEYS if key in fields]
+    if not name_keys or not (argument_keys or _OTHER_KEYS.issuperset(fields)):
         raise FormatError(f'an object with "name" and "arguments" is needed, got {item!r:.60}')
-    arguments = inner[keys[0]] if keys else None
-    return named_call(inner[name_keys[0]], arguments, str(item.get("id") or ""))
+    arguments = fields[argument_keys[0]] if argument_keys else None
+    return named_call(fields[name_keys[0]], arguments, str(item.get("id") or ""))
 
 
 def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
@@ -108,7 +108,7 @@ def read_marked(row: Format, text: str, start: int, _tools: KnownTools) -> Piece
 
 
 def _values(text: str, first: Any, end: int) -> tuple[list[Any], int]:
-    """Returns ``first``, the JSON values after its end at ``end``, and the end of the last."""
+    """Returns ``first`` and the JSON values that follow it at ``end``, and the end of the last."""
     values = [first]
     while len(values) <= MAX_CALLS and (separator := _SEPARATOR.match(text, end)):
         if not text.startswith(("{", "["), separator.end()):

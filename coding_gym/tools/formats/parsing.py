@@ -1,4 +1,4 @@
-"""The parser of replies: scans for marks, selects formats for ``auto``, skips reasoning."""
+"""Parses replies: searches for marks, selects formats for ``auto``, skips reasoning."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
