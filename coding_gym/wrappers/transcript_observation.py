@@ -1,4 +1,4 @@
-"""A wrapper that adds the whole chat to the observation."""
+"""A wrapper whose observation is the whole chat."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class TranscriptObservation(
     gym.ObservationWrapper[Observation, Any, Observation], gym.utils.RecordConstructorArgs
 ):
-    """Adds the whole chat so far to the observation, in the layout of a model's prompt.
+    """Replaces the ids of the observation by the whole chat, in the layout of a model's prompt.
 
     ``input_ids`` (int32) and ``attention_mask`` (int8), both of shape ``(max_tokens,)``, contain
     the system prompt with the tools, the issue, every reply with its results, and the generation
@@ -76,7 +76,7 @@ class TranscriptObservation(
         return super().step(action)
 
     def observation(self, observation: Observation) -> Observation:
-        """Returns the observation with the ids of the chat."""
+        """Returns the observation with the ids and mask of the whole chat."""
         episode = self._core.episode
         if episode is not self._episode:
             self._episode = episode
