@@ -1,4 +1,4 @@
-"""The token ids of a recorded episode, as samples for a trainer."""
+"""Converts recorded episodes to samples of token ids for trainers."""
 
 import logging
 from collections.abc import Sequence

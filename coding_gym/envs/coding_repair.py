@@ -179,7 +179,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
                 self.sampler.record(task_id, resolved=grade.resolved)
 
     def _observe(self, episode: Episode, turn: Turn | None) -> tuple[Observation, dict[str, Any]]:
-        """Returns the observation and the info after a turn, or at the start if it is None."""
+        """Returns observation and info after a turn; for None, at the start of the episode."""
         if turn is None:
             messages, text = episode.opening, transcript.visible_text(episode.opening)
         else:

@@ -105,7 +105,7 @@ def _read_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
 def _rg(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     """Returns the matching lines; runs grep, because a sandbox may lack ripgrep."""
     pattern, path = call.arguments["pattern"], call.arguments.get("path", ".")
-    case = "" if call.arguments.get("case_sensitive", True) else "-i"
+    case_option = "" if call.arguments.get("case_sensitive", True) else "-i"
     if not pattern or "\0" in pattern or "\n" in pattern or len(pattern) > 1000:
         raise Refusal("`pattern` must be one line of 1 to 1000 characters, without a NUL")
     with files.refusals(path):
@@ -113,7 +113,7 @@ def _rg(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     base = files.relative_path(context, path)
     env = {
         "BASE": "." if base == "." else f"./{base}",
-        "CASE": case,
+        "CASE": case_option,
         "NUM": str(MAX_MATCHES + 1),
         "PATTERN": pattern,
         "TESTS": files.SKIP_IGNORED,

@@ -96,7 +96,7 @@ class Tool:
         """Returns a call without null arguments if it fits the schema; extra arguments are kept.
 
         Raises:
-            Refusal: An argument is missing, has the wrong type, or is not Unicode text.
+            Refusal: An argument is missing, does not fit the schema, or is not Unicode text.
         """
         arguments = {name: value for name, value in call.arguments.items() if value is not None}
         parameters = self.schema["function"]["parameters"]

@@ -66,7 +66,7 @@ class RayVectorEnv(CodingRepairVectorEnv):
             pickled = ray.cloudpickle.dumps((wrappers, dict(env_kwargs)))
         except TypeError as problem:
             raise InvalidArgumentError(
-                f"env_wrappers cannot be sent to other nodes: {problem}"
+                f"env_wrappers must be picklable by cloudpickle: {problem}; use names of classes"
             ) from None
         # Two simultaneous calls per env, because `close` ends the command of a running `step`.
         nodes = RayNodes(self._address, Worker, (pickled,), 2 * num_envs)

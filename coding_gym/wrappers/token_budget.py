@@ -19,9 +19,9 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
     roles, control tokens, tool schemas and the generation prompt; a `coding_gym.Completion` counts
     by its sampled ids. ``info["budget"]["tokens"]`` is the remaining number, reserve included.
 
-    The episode ends with ``max_tokens`` as soon as ``reserve_tokens`` or fewer are left, also
-    between the calls of one action; the first call of an overlong reply still runs. If the
-    prompt alone exceeds this limit, the first step ends the episode without running its action.
+    The episode ends (stop reason ``max_tokens``) as soon as ``reserve_tokens`` or fewer are left,
+    also between the calls of one action; the first call of an overlong reply still runs. If the
+    prompt alone exceeds the budget, the first step ends the episode without running its action.
     Warnings precede results of tools when fewer than 3,000 and fewer than 1,500 tokens are left.
     Warnings and defaults are those of nano-agent 5.0.0.
 

@@ -39,7 +39,7 @@ class TranscriptObservation(
     *Safe*: text that looks like a control token, in the issue, in a tool's output or in a plain
     reply, is encoded as ordinary characters.
 
-    With byte-level vocabularies the ids outside replies are those of the template's whole text.
+    With byte-level vocabularies the ids outside replies equal those of the template's whole output.
     White space at the ends of contents is kept, although some templates strip it. A template that
     prints the current date prints 2024-01-01.
 

@@ -148,7 +148,7 @@ def mentions_call(text: str) -> bool:
 
 
 def _is_call(item: Any, tools: KnownTools) -> bool:
-    """Whether a JSON value has the form of a call: a name with arguments, or a tool's name."""
+    """Whether a JSON value has the form of a call: a name with arguments, or a known tool."""
     if not isinstance(item, dict):
         return False
     if isinstance(item.get("function"), dict):

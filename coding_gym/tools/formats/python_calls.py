@@ -81,7 +81,7 @@ def _read_calls(text: str, position: int, *, is_gemma: bool = False) -> tuple[li
 
 
 def _json_token(token: re.Match[str], mark: str | None) -> str:
-    """Converts a token that is not a bracket to JSON."""
+    """Converts a string, a key, a word, a comma or a colon to JSON text."""
     groups = token.groupdict()
     if groups["string"] is not None:
         content = groups.get("text")
