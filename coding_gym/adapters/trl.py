@@ -40,7 +40,7 @@ _FORMAT = "auto"  # TRL parses the policy's calls, and its chat template explain
 class Rollout:
     """Plays rollouts one after another; TRL reuses the object and never closes it.
 
-    The classes of `rollout_class` add the methods that are tools.
+    `rollout_class` returns a subclass with one method per tool.
 
     Args:
         session: The episodes to play.

@@ -79,8 +79,8 @@ class EnvSnapshot:
 
         Args:
             path: A file that `save` wrote.
-            env: An env with the same arguments and wrappers and the task of the snapshot. If its
-                other tasks or its sampler differ, only ``reset`` accepts the snapshot.
+            env: An env with the same arguments and wrappers and the task of the snapshot. If the
+                other tasks or the sampler differ, only ``reset`` accepts the snapshot.
 
         Raises:
             UnknownTaskError: The env does not have the task.

@@ -32,7 +32,7 @@ def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
         except (TypeError, ValueError) as problem:
             raise InvalidArgumentError(
                 f"the state of {name} cannot be written to a file: {problem}; save a snapshot of "
-                "the env inside it"
+                f"the env inside {name}"
             ) from None
     episode = snapshot.episode
     document = {

@@ -21,11 +21,11 @@ class Usage:
     """The usage of an episode so far.
 
     Attributes:
-        turns: Actions.
-        tool_calls: Tool calls.
-        tokens: Tokens of the chat; 0 if no limit needs them.
-        seconds: Time inside tool calls.
-        cost: The cost of the replies so far, including their prompts.
+        turns: Number of actions.
+        tool_calls: Number of tool calls.
+        tokens: Number of tokens of the chat; 0 if no limit counts tokens.
+        seconds: Time inside tool calls, in seconds.
+        cost: Cost of the replies and their prompts, in the currency of the prices.
         repeats: Number of consecutive identical calls, including the last call.
         last_call: Name, arguments and error of the last call, as JSON.
         format_errors: Number of consecutive unreadable replies.

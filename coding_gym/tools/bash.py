@@ -1,8 +1,8 @@
 """Toolset ``bash``: mini-swe-agent's only tool, with submission by a command.
 
 The layout of observations, the submit line and the length limits are those of mini-swe-agent 2 (its
-config/default.yaml and environments/local.py); the other words differ. There is no tool ``submit``:
-a command submits if it exits with 0 and the first line of its output is the submit line.
+config/default.yaml and environments/local.py); the wording differs. There is no tool ``submit``: a
+command submits if it exits with 0 and the first line of its output is the submit line.
 """
 
 from coding_gym.calls import ExecResult, ToolCall, ToolResult

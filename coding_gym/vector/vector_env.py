@@ -104,7 +104,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         """Plays one action in each env.
 
         Args:
-            actions: A batch of N, such as a list of texts.
+            actions: A batch of N actions, such as a list of texts.
 
         Returns:
             The batch of the N observations; rewards, float64 (N,); terminations and truncations,
@@ -238,7 +238,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         return [self._slots[int(index)] for index in ids]
 
     def _read_mask(self, options: dict[str, Any] | None) -> tuple[list[int], dict[str, Any] | None]:
-        """Returns the envs to reset, and the options for each of them, without ``reset_mask``."""
+        """Returns the indices of the envs to reset, and their options without ``reset_mask``."""
         if not isinstance(options, dict) or "reset_mask" not in options:
             return list(range(self.num_envs)), options  # each env checks its options
         mask = options["reset_mask"]

@@ -1,4 +1,4 @@
-"""A wrapper that records episodes in a folder, and the files of such a folder."""
+"""A wrapper that records episodes in a folder, and functions that write and read records."""
 
 import json
 import time
@@ -65,7 +65,7 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
             InfrastructureError: The record of the ended episode could not be written.
         """
         observation, reward, terminated, truncated, info = super().step(action)
-        if len(self._core.episode.turns) == 1:  # `reset` did not clear them if an env raised
+        if len(self._core.episode.turns) == 1:  # the last `reset` can have raised early
             self._rewards = []
         parts = {name: float(part) for name, part in info["reward_parts"].items()}
         self._rewards.append((float(reward), parts))
