@@ -176,8 +176,8 @@ def prompt_rows(
     system = system_prompt(get_toolset(toolset), _FORMAT, keeps_shell=keeps_shell)
     prompt = [{"role": "system", "content": system}, {"role": "user", "content": INSTRUCTION}]
     needs_tests = grading != "none"
-    selected = load_tasks(tasks, task_ids=task_ids, split=split, needs_tests=needs_tests)
-    return [{"prompt": deepcopy(prompt), "task_id": task.task_id} for task in selected]
+    selected_tasks = load_tasks(tasks, task_ids=task_ids, split=split, needs_tests=needs_tests)
+    return [{"prompt": deepcopy(prompt), "task_id": task.task_id} for task in selected_tasks]
 
 
 def _make(

@@ -43,7 +43,7 @@ def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
         "episode": episode.to_json(),
         **{name: getattr(snapshot, name) for name in _JSON_FIELDS},
     }
-    with whole_file(path) as partial, ZipFile(partial, "w") as archive:
+    with whole_file(path) as partial_path, ZipFile(partial_path, "w") as archive:
         archive.writestr(_STATE, json.dumps(document))
         archive.writestr(_FILES, episode.files.data)
 

@@ -55,12 +55,12 @@ def python_files() -> Iterator[str]:
 
 
 def definitions(
-    path: str, body: list[ast.stmt], outer: tuple[int, ...] = ()
+    path: str, body: list[ast.stmt], outer_lines: tuple[int, ...] = ()
 ) -> Iterator[Definition]:
     """Yields the definitions of a module or class, including those of nested classes."""
     for node in body:
         if isinstance(node, SCOPES):
-            lines = (*outer, node.lineno)
+            lines = (*outer_lines, node.lineno)
             yield Definition(path, node.name, lines)
             if isinstance(node, ast.ClassDef):
                 yield from definitions(path, node.body, lines)

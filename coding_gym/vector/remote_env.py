@@ -92,8 +92,8 @@ class RemoteEnv(gym.Env[Any, Any]):
 
     def snapshot(self) -> EnvSnapshot:
         """Returns a snapshot of the running episode, with the state of the local sampler."""
-        remote: EnvSnapshot = self._apply(self._node, snapshot)
-        return replace(remote, **sequence_of(self._core))
+        remote_snapshot: EnvSnapshot = self._apply(self._node, snapshot)
+        return replace(remote_snapshot, **sequence_of(self._core))
 
     def get_wrapper_attr(self, name: str) -> Any:
         """Returns a function that calls a method or reads an attribute on the node.

@@ -47,7 +47,7 @@ class Slot:
         self.latest: Transition | None = None
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         name = f"coding_gym-vector-{index}"
-        self._thread = Thread(target=_work, args=(self._jobs,), name=name, daemon=True)
+        self._thread = Thread(target=_run_jobs, args=(self._jobs,), name=name, daemon=True)
         self._thread.start()
 
     @property
@@ -115,7 +115,7 @@ class Slot:
         return Transition(observation, 0.0, False, False, info)
 
 
-def _work(jobs: "SimpleQueue[Job | None]") -> None:
+def _run_jobs(jobs: "SimpleQueue[Job | None]") -> None:
     """Runs jobs until the queue returns None; keeps no reference to a finished job."""
     while job := jobs.get():
         future, function = job

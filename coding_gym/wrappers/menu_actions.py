@@ -156,10 +156,10 @@ class MenuActions(
             return None
         state: Mapping[str, Any] | None = state_in(options, self)
         if state is None or state["num_candidates"] != self._num_candidates:
-            saved = "no menu" if state is None else f"num_candidates={state['num_candidates']}"
+            content = "no menu" if state is None else f"num_candidates={state['num_candidates']}"
             raise InvalidArgumentError(
-                f"the snapshot must have num_candidates={self._num_candidates}, got {saved}; take "
-                "the snapshot of an env with the same MenuActions"
+                f"the snapshot must have num_candidates={self._num_candidates}, got {content}; "
+                "take the snapshot of an env with the same MenuActions"
             )
         return state
 

@@ -93,23 +93,23 @@ def read_marked(row: Format, text: str, start: int, _tools: KnownTools) -> Piece
     closes = rf"\s*(?:{row.closes or '(?!)'})"
     if name and (closing := match_at(closes, text, opening.end())):
         return Piece([ToolCall(name, {}, call_id)], closing.end())
-    first, end = decode(text, opening.end())
-    values, end = ([first], end) if name else _values(text, first, end)
+    first_value, end = decode(text, opening.end())
+    values, end = ([first_value], end) if name else _values(text, first_value, end)
     closing = match_at(closes, text, end)
     if closing is None:
         sections = f"|{row.section}" if row.section else ""
         closing = match_at(rf"\s*(?={row.opens}{sections}|\Z)", text, end)
     if closing is None:
         raise FormatError.at("the JSON must end with its closing mark", text, end)
-    calls = [named_call(name, first, call_id)] if name else _calls(values)
+    calls = [named_call(name, first_value, call_id)] if name else _calls(values)
     if not calls:
         raise FormatError("there is no call between the marks")
     return Piece(calls, closing.end())
 
 
-def _values(text: str, first: Any, end: int) -> tuple[list[Any], int]:
+def _values(text: str, first_value: Any, end: int) -> tuple[list[Any], int]:
     """Returns ``first`` and the JSON values that follow it at ``end``, and the end of the last."""
-    values = [first]
+    values = [first_value]
     while len(values) <= MAX_CALLS and (separator := _SEPARATOR.match(text, end)):
         if not text.startswith(("{", "["), separator.end()):
             break
