@@ -170,7 +170,8 @@ def prompt_rows(
         grading: As for ``CodingRepair-v0``; with ``"none"`` tasks need no tests.
 
     Raises:
-        UnknownTaskError, InvalidTaskError, UnknownNameError: An argument cannot be used.
+        InvalidArgumentError, UnknownTaskError, InvalidTaskError, UnknownNameError: An argument
+            cannot be used.
     """
     keeps_shell = SandboxOptions.parse(sandbox).keeps_shell
     system = system_prompt(get_toolset(toolset), _FORMAT, keeps_shell=keeps_shell)

@@ -75,7 +75,7 @@ class Limits(JsonRecord):
     def parse(
         cls, limits: Mapping[str, Any] | None = None, max_turns: int | None = MAX_TURNS
     ) -> Self:
-        """Builds the limits from the env arguments ``limits`` and ``max_turns``.
+        """Returns the limits that the env arguments ``limits`` and ``max_turns`` set.
 
         Args:
             limits: Fields of this class by name.
