@@ -183,7 +183,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Returns the results of a method, or the values of an attribute, of the N envs.
 
-        Outer wrappers are searched first.
+        The outermost wrapper that has the attribute is used, else the env.
 
         Raises:
             EpisodeError: An action is pending.
