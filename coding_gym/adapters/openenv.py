@@ -55,9 +55,9 @@ class RepairObservation(Observation):
         tool_calls: The number of tool calls so far.
         truncated: Whether a limit or an infrastructure failure ended the episode.
         stop_reason: The reason why the episode ended; None before the end.
-        resolved: Whether the hidden tests pass; None before the end.
+        resolved: Whether all hidden tests pass; None before the end.
         error: The infrastructure failure, or "".
-        mask_sample: Whether an infrastructure failure ended the episode: exclude it from training.
+        mask_sample: Whether to exclude the episode from training, after an infrastructure failure.
     """
 
     text: str = ""
@@ -130,7 +130,7 @@ class RepairEnvironment(Environment[RepairAction, RepairObservation, RepairState
 
     @property
     def state(self) -> RepairState:
-        """The state of the episode."""
+        """The state of the episode, and the tools."""
         toolset, info = self._session.unwrapped.toolset, self._session.info
         return RepairState(
             episode_id=self._episode_id,
@@ -158,7 +158,7 @@ class RepairEnvironment(Environment[RepairAction, RepairObservation, RepairState
 
 
 class RepairClient(EnvClient[RepairAction, RepairObservation, RepairState]):
-    """One connection to a server; ``sync()`` returns the same client without ``await``."""
+    """One connection to a server; ``sync()`` returns a client whose methods need no ``await``."""
 
     def _step_payload(self, action: RepairAction) -> dict[str, Any]:
         return dict(action.model_dump(exclude={"metadata"}))

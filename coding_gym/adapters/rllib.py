@@ -12,7 +12,7 @@ from coding_gym.vector import CodingRepairVectorEnv
 
 
 class GradedReturns(gym.vector.VectorWrapper):
-    """Marks complete returns as terminated, so that PPO does not bootstrap them.
+    """Marks every graded episode as terminated, so that PPO does not bootstrap its return.
 
     The step that ends an episode grades it, even at a limit, so the return is complete: `truncated`
     becomes `terminated`. After an infrastructure failure (``info["mask_sample"]``) there is no
@@ -39,10 +39,10 @@ class GradedReturns(gym.vector.VectorWrapper):
         return self.env.reset(seed=seed, options=options)
 
     def step(self, actions: Any) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
-        """Plays one action in every env; see the class for how the flags change."""
+        """Plays one action in every env; the class documents the changed flags."""
         observations, rewards, terminated, truncated, infos = self.env.step(actions)
-        masked = np.asarray(infos.get("mask_sample", np.zeros(self.num_envs)), dtype=np.bool_)
-        return observations, rewards, terminated | (truncated & ~masked), truncated & masked, infos
+        mask = np.asarray(infos.get("mask_sample", np.zeros(self.num_envs)), dtype=np.bool_)
+        return observations, rewards, terminated | (truncated & ~mask), truncated & mask, infos
 
 
 def make_vector_env(config: Mapping[str, Any]) -> gym.vector.VectorEnv[Any, Any, Any]:

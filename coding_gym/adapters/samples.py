@@ -1,4 +1,4 @@
-"""The token ids of a recorded episode, as samples for a trainer."""
+"""Converts recorded episodes to samples of token ids for trainers."""
 
 import logging
 from collections.abc import Sequence
@@ -19,22 +19,22 @@ def training_example(trajectory: Trajectory, *, include_inexact: bool = False) -
     - ``completion_ids``: the replies, and between them the results of tools, in the layout of
       `TranscriptObservation`; ends with the last reply.
     - ``env_mask``: the loss mask, by TRL's name: 1 on ids that the policy sampled.
-    - ``logprobs``: one per completion id, 0.0 where the mask is 0; None if a sampled id has none.
+    - ``logprobs``: one per completion id, 0.0 at mask 0; None if a sampled id has no value.
     - ``exact``: for each reply, whether its ids are the sampled ids.
     - ``weight_versions``: for each reply, the version of the weights that sampled it, or None.
 
     If the record has the ids of the model's prompts, the example has exactly these ids up to the
-    last recorded reply; other replies have mask 0, also with ``include_inexact``. Otherwise the
-    tokenizer of the record makes the prompts.
+    last recorded reply; replies without ids have mask 0, also with ``include_inexact``. Otherwise
+    the record's tokenizer encodes the prompts.
 
     Args:
         trajectory: The record.
         include_inexact: Whether the mask is 1 also on replies whose ids are an encoding of their
-            text, and on the control token after each of them: labels for supervised training.
+            text, and on the control token that ends such a reply: labels for supervised training.
 
     Raises:
-        InvalidArgumentError: The recorded prompts are several `segments`; or no prompt is recorded,
-            and the record has no tools, ids that are not in its tokenizer's vocabulary, or a
+        InvalidArgumentError: The recorded prompts form several `segments`; or the record has no
+            ids of prompts, and also no tools, ids outside its tokenizer's vocabulary, or a
             tokenizer without a suitable chat template.
         TokenizerError, MissingDependencyError: The tokenizer cannot be loaded.
     """
@@ -66,17 +66,17 @@ def _encoded_example(trajectory: Trajectory, include_inexact: bool) -> dict[str,
     (opening, _), *rest = turns_of(trajectory.messages, trajectory.turns)
     turns = [(messages, turn) for messages, turn in rest if turn is not None]
     chat.check_ids(i for _, turn in turns for i in turn.token_ids)
-    part = chat.opening(opening)
-    sample = _new_sample([*part.ids, *part.prompt])
-    between: list[int] = []
+    encoded = chat.opening(opening)
+    sample = _new_sample([*encoded.ids, *encoded.prompt])
+    context: list[int] = []
     for messages, turn in turns:
         is_label, reply = turn.exact or include_inexact, list(turn.token_ids)
-        part = chat.answers(messages[1:])
-        after = chat.join(reply, part.ids)[len(reply) :]
-        if is_label and not turn.exact and chat.is_control(after[:1]):
-            reply.append(after.pop(0))  # the control token that ends an encoded reply
-        _add(sample, between, reply, turn.logprobs, is_label=is_label)
-        between = [*after, *part.prompt]
+        encoded = chat.answers(messages[1:])
+        results = chat.join(reply, encoded.ids)[len(reply) :]
+        if is_label and not turn.exact and chat.is_control(results[:1]):
+            reply.append(results.pop(0))  # the control token that ends an encoded reply
+        _add(sample, context, reply, turn.logprobs, is_label=is_label)
+        context = [*results, *encoded.prompt]
     return {
         **sample,
         "exact": [turn.exact for _, turn in turns],
@@ -133,8 +133,8 @@ def longest_segment(trajectory: Trajectory, end_id: int) -> dict[str, Any]:
         ids = {"prompt_ids": [end_id], "completion_ids": [end_id], "env_mask": [0]}
         return {**ids, "logprobs": None, "trained_part": 0.0}
     counts = [sum(sample["env_mask"]) for sample in samples]
-    best = max(range(len(samples)), key=lambda index: (counts[index], index))
-    return {**samples[best], "trained_part": counts[best] / sum(counts)}
+    longest = max(range(len(samples)), key=lambda index: (counts[index], index))
+    return {**samples[longest], "trained_part": counts[longest] / sum(counts)}
 
 
 def _new_sample(prompt_ids: list[int]) -> dict[str, Any]:
@@ -143,18 +143,18 @@ def _new_sample(prompt_ids: list[int]) -> dict[str, Any]:
 
 def _add(
     sample: dict[str, Any],
-    between: Sequence[int],
+    context: Sequence[int],
     reply: Sequence[int],
     logprobs: Sequence[float] | None,
     *,
     is_label: bool = True,
 ) -> None:
-    """Adds the ids between two replies, with mask 0, and the second reply to a sample."""
-    sample["completion_ids"] += [*between, *reply]
-    sample["env_mask"] += [0] * len(between) + [int(is_label)] * len(reply)
+    """Adds the ids before a reply, with mask 0, and the reply to a sample."""
+    sample["completion_ids"] += [*context, *reply]
+    sample["env_mask"] += [0] * len(context) + [int(is_label)] * len(reply)
     if not is_label:
         logprobs = [0.0] * len(reply)
     if logprobs is None or sample["logprobs"] is None:
         sample["logprobs"] = None
     else:
-        sample["logprobs"] += [*[0.0] * len(between), *logprobs]
+        sample["logprobs"] += [*[0.0] * len(context), *logprobs]

@@ -1,4 +1,4 @@
-"""Stable-Baselines3: the vector env as a ``VecEnv`` of that library. Needs the extra ``sb3``."""
+"""Stable-Baselines3: its ``VecEnv`` around the vector env. Needs the extra ``sb3``."""
 
 from collections.abc import Sequence
 from functools import partial
@@ -29,7 +29,7 @@ def make_vec_env(
 ) -> "CodingRepairVecEnv":
     """Returns ``CodingRepair-v0`` as a ``VecEnv`` of Stable-Baselines3.
 
-    The actions of its algorithms are numbers, so `wrappers` must contain `MenuActions`. For
+    The library's algorithms choose numbers, so ``wrappers`` must contain `MenuActions`. For
     statistics, wrap the result in `stable_baselines3.common.vec_env.VecMonitor`.
 
     Args:
@@ -48,9 +48,9 @@ def make_vec_env(
 class CodingRepairVecEnv(DummyVecEnv):
     """A `CodingRepairVectorEnv` with the interface of Stable-Baselines3; its envs run in parallel.
 
-    The step that ends an episode also starts the next one, as that library requires; the info then
-    has ``terminal_observation``. An algorithm adds the value of this observation to the return if
-    ``TimeLimit.truncated`` is True. This is the case only after an infrastructure failure
+    The step that ends an episode also starts the next episode, as the library requires; the info
+    then has ``terminal_observation``. An algorithm adds the value of this observation to the return
+    if ``TimeLimit.truncated`` is True: only after an infrastructure failure
     (``info["mask_sample"]``), because the policy did not cause the reward of 0. If a limit ends an
     episode, the patch is graded, so the return is complete.
 

@@ -9,8 +9,8 @@
     )
 
 In TRL every public method of an environment's class, except ``reset`` and ``get_reward``, is a tool
-of the model. The class of rollouts therefore has one public method per tool and no others. TRL
-itself is not imported.
+of the model. Classes of rollouts therefore have one public method per tool and no others. This
+module does not import TRL.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -40,7 +40,7 @@ _FORMAT = "auto"  # TRL parses the policy's calls, and its chat template explain
 class Rollout:
     """Plays rollouts one after another; TRL reuses the object and never closes it.
 
-    The classes of `rollout_class` add the methods that are tools.
+    `rollout_class` returns a subclass with one method per tool.
 
     Args:
         session: The episodes to play.
@@ -58,8 +58,8 @@ class Rollout:
     def reset(self, **row: Any) -> str:
         """Starts an episode and returns the issue; the previous episode is discarded.
 
-        An infrastructure failure is not raised, because it would stop the training. The text is
-        then a notice, and the rollout is masked.
+        An infrastructure failure raises no exception, which would stop the training: the text is
+        then a notice, and the rollout has no reward.
 
         Args:
             **row: The columns of the dataset, with ``task_id`` or ``task`` (an object, or JSON
@@ -159,25 +159,26 @@ def prompt_rows(
 ) -> list[dict[str, Any]]:
     """Returns the rows of a ``train_dataset``: a chat ``prompt`` and a ``task_id`` per task.
 
-    The row does not contain the issue: TRL appends the result of ``reset`` to the last message.
+    A row does not contain the issue: TRL appends the result of ``reset`` to the last message.
 
     Args:
         tasks: As for ``CodingRepair-v0``; pass the same value to `environment_factory`.
-        task_ids: Only these tasks.
-        split: Only tasks of this split.
+        task_ids: The ids of the tasks to use; all tasks by default.
+        split: The split of the tasks to use.
         toolset: The toolset; its system prompt is the first message.
         sandbox: As for ``CodingRepair-v0``; the system prompt depends on its ``shell``.
         grading: As for ``CodingRepair-v0``; with ``"none"`` tasks need no tests.
 
     Raises:
-        UnknownTaskError, InvalidTaskError, UnknownNameError: An argument cannot be used.
+        InvalidArgumentError, UnknownTaskError, InvalidTaskError, UnknownNameError: An argument
+            cannot be used.
     """
     keeps_shell = SandboxOptions.parse(sandbox).keeps_shell
     system = system_prompt(get_toolset(toolset), _FORMAT, keeps_shell=keeps_shell)
     prompt = [{"role": "system", "content": system}, {"role": "user", "content": INSTRUCTION}]
     needs_tests = grading != "none"
-    selected = load_tasks(tasks, task_ids=task_ids, split=split, needs_tests=needs_tests)
-    return [{"prompt": deepcopy(prompt), "task_id": task.task_id} for task in selected]
+    selected_tasks = load_tasks(tasks, task_ids=task_ids, split=split, needs_tests=needs_tests)
+    return [{"prompt": deepcopy(prompt), "task_id": task.task_id} for task in selected_tasks]
 
 
 def _make(

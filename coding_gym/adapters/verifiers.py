@@ -34,7 +34,7 @@ except ImportError as error:
     raise missing_extra("verifiers", "verifiers") from error
 
 PLUGIN = "coding-gym-verifiers"  # the id of taskset and harness
-INFO = "coding_repair"  # the key of the episode's result in ``trace.info``
+INFO = "coding_repair"  # the key of ``Session.summary`` in ``trace.info``
 
 
 class RepairState(vf.State):
@@ -60,8 +60,8 @@ class RepairTasksetConfig(vf.TasksetConfig):
     Attributes:
         task: Settings of the episodes.
         tasks: As for ``CodingRepair-v0``.
-        task_ids: Only these tasks.
-        split: Only tasks of this split.
+        task_ids: The ids of the tasks to use; all tasks by default.
+        split: The split of the tasks to use.
     """
 
     task: RepairTaskConfig = RepairTaskConfig()
@@ -100,7 +100,7 @@ class RepairTask(vf.Task[vf.TaskData, RepairState, RepairTaskConfig]):
         session = Session(**{**tasks, **self.config.env})
         trace.state.session = session
         await asyncio.to_thread(session.start, task_id=self.key)
-        _check(session)
+        _raise_failure(session)
 
     async def finalize(self, trace: vf.Trace, runtime: Runtime) -> None:  # noqa: ARG002 - by name
         """Ends the episode if it is running, and records its result in ``trace.info``.
@@ -112,7 +112,7 @@ class RepairTask(vf.Task[vf.TaskData, RepairState, RepairTaskConfig]):
         session = trace.state.session
         await asyncio.to_thread(session.finish, trace.stop_condition or "the harness has ended")
         trace.info[INFO] = session.summary()
-        _check(session)
+        _raise_failure(session)
         trace.info[INFO]["reward"] = session.total_reward
         trace.info[INFO]["metrics"] = session.metrics()
 
@@ -150,13 +150,13 @@ class RepairTaskset(vf.Taskset[RepairTask, RepairTasksetConfig]):
         for task in load_tasks(
             config.tasks, task_ids=config.task_ids, split=config.split, needs_tests=needs_tests
         ):
-            name, report = task.task_id, task.problem_statement
-            data = vf.TaskData(id=name, name=name, prompt=report, system_prompt=system)
+            name, prompt = task.task_id, task.problem_statement
+            data = vf.TaskData(id=name, name=name, prompt=prompt, system_prompt=system)
             yield RepairTask(data, config.task, task)
 
 
 class RepairHarnessConfig(HarnessConfig):
-    """The harness has no settings: the task sets limits, and the agent sets the sampling."""
+    """A configuration without settings: the task sets limits, and the agent sets the sampling."""
 
     id: str = PLUGIN
 
@@ -199,6 +199,6 @@ class RepairHarness(vf.Harness[RepairHarnessConfig]):
             await asyncio.to_thread(session.close)
 
 
-def _check(session: Session) -> None:
+def _raise_failure(session: Session) -> None:
     if session.info["mask_sample"]:
         raise vf.SandboxError(session.info["error"])

@@ -1,4 +1,4 @@
-"""The Gymnasium environment and its registration, without slow imports."""
+"""The class of ``CodingRepair-v0``, imported on first use, and its registration."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +19,7 @@ def register_envs() -> None:
             id=ENV_ID,
             entry_point="coding_gym.envs.coding_repair:CodingRepairEnv",
             vector_entry_point="coding_gym.vector.vector_env:CodingRepairVectorEnv",
-            # Deterministic, except for commands of the policy that read the clock or race in
-            # threads.
+            # Only the policy's commands can differ, if they read the clock or race in threads.
             nondeterministic=False,
         )
 

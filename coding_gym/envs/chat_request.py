@@ -1,4 +1,4 @@
-"""The messages and tools for a chat model's next reply."""
+"""Builds the input of a chat model for its next reply: messages and tools."""
 
 import json
 from contextlib import suppress
@@ -18,8 +18,8 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
     """Returns the input of a chat model for its next reply: the messages so far and the tools.
 
     The keys are those of a request in OpenAI's form:
-    ``client.chat.completions.create(model=…, **chat_request(env))`` requests the next action. If
-    the system prompt explains the tools, which depends on ``tool_format``, there is no ``tools``.
+    ``client.chat.completions.create(model=…, **chat_request(env))`` requests the next action. The
+    key ``tools`` is missing if the system prompt explains the tools (see ``tool_format``).
 
     Args:
         env: A ``CodingRepair-v0`` env, wrapped or not, or a started `Episode`.
@@ -60,7 +60,7 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
 
 
 def _make_valid(messages: list[Message]) -> None:
-    """Replaces empty contents and unreadable arguments, which strict servers refuse."""
+    """Replaces in place empty contents and unreadable arguments, which strict servers refuse."""
     for message in messages:
         calls = message.get("tool_calls", ())
         if message["role"] == "assistant" and not message["content"]:
@@ -73,7 +73,7 @@ def _make_valid(messages: list[Message]) -> None:
 
 
 def _arguments(text: str) -> dict[str, Any]:
-    """Returns arguments as an object; a text that is not one is the value of ``"unreadable"``."""
+    """Returns arguments as an object; text that is no object becomes ``{"unreadable": text}``."""
     with suppress(ValueError, RecursionError):
         arguments = json.loads(text)
         if isinstance(arguments, dict):
@@ -97,7 +97,7 @@ def _as_text(messages: list[Message], actions: list[str]) -> list[Message]:
 
 
 def normalised_for_templates(messages: list[Message]) -> list[Message]:
-    """Returns messages for chat templates: arguments as objects, no user message after results."""
+    """Returns messages, changed in place: arguments as objects, no user message after results."""
     normalised = list[Message]()
     for message in messages:
         if message["role"] == "user" and normalised and normalised[-1]["role"] == "tool":

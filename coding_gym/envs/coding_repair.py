@@ -38,9 +38,9 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 
     *Reward*: 1.0 on the step that ends an episode whose patch passes every hidden test, else 0.0.
 
-    *terminated* after a submission, or a reply without a call if the toolset ends there;
-    *truncated* by a limit, a `Stop` or an infrastructure failure. The same step grades the patch,
-    except after an infrastructure failure.
+    *terminated* after a submission, or a reply without a call that ends the episode in this
+    toolset; *truncated* by a limit, a `Stop` or an infrastructure failure. The last step grades the
+    patch, except after an infrastructure failure.
 
     *info* has at every step ``task_id, text, observation_cut, messages`` (new chat messages,
     OpenAI's form), ``turn, tool_calls, budget`` (the remaining amount of each limit, None
@@ -54,10 +54,10 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             resolved). ``{"name": "adaptive", "window": 32}`` sets arguments of the sampler. The key
             ``"impossible": 0.05`` makes this fraction of the tasks impossible, to count hacks: see
             `coding_gym.tasks.impossible.impossible`.
-        max_obs_tokens: N above, in tokens.
+        max_obs_tokens: N, the length of observations in tokens.
         render_mode: None, or ``"ansi"``: `render` returns the transcript as text.
-        **episode: Arguments of `EpisodeConfig.from_config`: ``tasks``, ``task_ids``, ``toolset``,
-            ``tool_format``, ``tokenizer``, ``max_turns``, ``limits``, ``sandbox``,
+        **episode: Arguments that `EpisodeConfig.from_config` documents: ``tasks``, ``task_ids``,
+            ``toolset``, ``tool_format``, ``tokenizer``, ``max_turns``, ``limits``, ``sandbox``,
             ``command_timeout_s``, ``grading`` and ``challenge``.
 
     Attributes:
@@ -142,7 +142,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     ) -> Task | EnvSnapshot:
         """Returns the task or snapshot that `reset` would start with these arguments.
 
-        Sets the seed and advances the sampler by one task. A running episode continues.
+        Sets the seed and, without options, advances the sampler. A running episode continues.
         """
         super().reset(seed=seed)
         if seed is not None:  # a seed restarts the sequence of tasks
@@ -173,13 +173,13 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         return observation, turn.reward, terminated, truncated, info
 
     def report_grade(self, task_id: str, grade: Grade | None) -> None:
-        """Reports the grade of an episode to the sampler; without a grade nothing is reported."""
+        """Reports the grade of an episode to the sampler, unless the patch was not graded."""
         if grade is not None and grade.reason is not GradeReason.NOT_GRADED:
-            with suppress(UnknownTaskError):  # the sampler has no task from options
+            with suppress(UnknownTaskError):  # a task from options is not the sampler's
                 self.sampler.record(task_id, resolved=grade.resolved)
 
     def _observe(self, episode: Episode, turn: Turn | None) -> tuple[Observation, dict[str, Any]]:
-        """Returns the observation and the info after a turn, or at the start if it is None."""
+        """Returns observation and info after a turn; for None, at the start of the episode."""
         if turn is None:
             messages, text = episode.opening, transcript.visible_text(episode.opening)
         else:
@@ -189,10 +189,10 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             **episode.info(),
             "text": text,
             "observation_cut": len(ids) > length,
-            "messages": deepcopy(list(messages)),  # wrappers can change infos
+            "messages": deepcopy(list(messages)),  # a wrapper can change an info
             "reward_parts": {} if turn is None else dict(turn.reward_parts),
         }
-        ids = ids[:length] if turn is None else ids[-length:]  # output ends with its result
+        ids = ids[:length] if turn is None else ids[-length:]  # programs print results last
         return pad(ids, self.tokenizer.pad_id, length), info
 
     def render(self) -> str | None:

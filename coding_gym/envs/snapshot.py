@@ -19,7 +19,7 @@ if TYPE_CHECKING:  # slow to import
 ObsType = TypeVar("ObsType")
 ActType = TypeVar("ActType")
 
-# Gymnasium's wrappers without state. Wrappers for array actions are not included.
+# Gymnasium's wrappers without state, except wrappers for array actions.
 _STATELESS = {
     *("ArrayConversion", "JaxToNumpy", "JaxToTorch", "NumpyToTorch"),
     *("RepeatAction", "TransformAction", "ClipReward", "TransformReward"),
@@ -79,8 +79,8 @@ class EnvSnapshot:
 
         Args:
             path: A file that `save` wrote.
-            env: An env with the same arguments and wrappers and the task of the snapshot. If its
-                other tasks or its sampler differ, only ``reset`` accepts the snapshot.
+            env: An env with the same arguments and wrappers and the task of the snapshot. If the
+                other tasks or the sampler differ, only ``reset`` accepts the snapshot.
 
         Raises:
             UnknownTaskError: The env does not have the task.
@@ -101,7 +101,7 @@ class EnvSnapshot:
 def settings_of(config: "EpisodeConfig", task: "Task") -> dict[str, Any]:
     """Returns the settings that must be equal to continue an episode, as JSON values."""
     settings = {**config.settings(task), "toolset": config.toolset, "tokenizer": config.tokenizer}
-    return {key: settings[key] for key in settings if key not in ("tasks", "challenge")}
+    return {name: settings[name] for name in settings if name not in ("tasks", "challenge")}
 
 
 def check_equal(settings: Mapping[str, Any], recorded: Mapping[str, Any]) -> None:
@@ -140,7 +140,7 @@ def snapshot(env: gym.Env[Any, Any]) -> EnvSnapshot:
         if isinstance(layer, gym.Wrapper) and _has_state(layer):
             name = type(layer).__name__
             if name in states:
-                raise InvalidArgumentError(f"a snapshot can save at most one {name}, got two")
+                raise InvalidArgumentError(f"a snapshot saves one {name}, got two; remove one")
             states[name] = layer.snapshot_state()  # type: ignore[attr-defined]
     episode = core.episode.snapshot()
     settings = settings_of(core.episode.config, episode.task)

@@ -1,7 +1,7 @@
 """Files of snapshots: a zip archive with the sandbox's files and a JSON document, without pickle.
 
-Its members are ``env.json`` and ``data``, the changed files in a format of the backend. Their
-checksums are part of the archive.
+Its members are ``env.json``, and ``data``: the changed files, in a format of the backend. The
+archive contains their checksums.
 """
 
 import json
@@ -20,8 +20,8 @@ from coding_gym.whole_file import whole_file
 
 _FORMAT = 5
 _STATE, _FILES = "env.json", "data"
-_WRITTEN = ("settings", "tasks", "sampler", "seed", "np_random", "wrappers")
-"""Fields of a snapshot that are JSON values."""
+_JSON_FIELDS = ("settings", "tasks", "sampler", "seed", "np_random", "wrappers")
+"""Fields of an `EnvSnapshot` that are JSON values."""
 
 
 def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
@@ -32,7 +32,7 @@ def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
         except (TypeError, ValueError) as problem:
             raise InvalidArgumentError(
                 f"the state of {name} cannot be written to a file: {problem}; save a snapshot of "
-                "the env inside it"
+                f"the env inside {name}"
             ) from None
     episode = snapshot.episode
     document = {
@@ -41,9 +41,9 @@ def save_snapshot(snapshot: EnvSnapshot, path: Path) -> None:
         "backend": episode.files.backend,
         "spec": spec_digest(episode.files.spec),
         "episode": episode.to_json(),
-        **{name: getattr(snapshot, name) for name in _WRITTEN},
+        **{name: getattr(snapshot, name) for name in _JSON_FIELDS},
     }
-    with whole_file(path) as partial, ZipFile(partial, "w") as archive:
+    with whole_file(path) as partial_path, ZipFile(partial_path, "w") as archive:
         archive.writestr(_STATE, json.dumps(document))
         archive.writestr(_FILES, episode.files.data)
 
@@ -61,7 +61,7 @@ def load_snapshot(path: Path, core: CodingRepairEnv) -> EnvSnapshot:
         )
     files = Snapshot(backend=document["backend"], spec=spec, data=data)
     episode = EpisodeSnapshot.from_json(document["episode"] | {"task": task, "files": files})
-    return EnvSnapshot(episode=episode, **{name: document[name] for name in _WRITTEN})
+    return EnvSnapshot(episode=episode, **{name: document[name] for name in _JSON_FIELDS})
 
 
 def _read(path: Path) -> tuple[dict[str, Any], bytes]:

@@ -1,4 +1,4 @@
-"""The observation space, token ids with their mask, and the action space, any text."""
+"""The observation space (token ids with their mask) and the action space (any text)."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -72,7 +72,7 @@ class ActionText(spaces.Text):
         return isinstance(x, str) and len(x) <= self.max_length
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other space has the same toolset, and so the same samples."""
+        """Whether the other space is an `ActionText` of the same toolset."""
         return isinstance(other, ActionText) and repr(other) == repr(self)
 
     def __repr__(self) -> str:

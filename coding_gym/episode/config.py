@@ -25,8 +25,7 @@ from coding_gym.tools.formats import check_format
 from coding_gym.workspace import Template, TemplateStore, missing_programs
 
 GRADINGS = ("hidden", "cached", "none")
-"""The ways to grade an episode: ``"hidden"``, by the task's hidden tests; ``"cached"``, the same,
-but each patch of a task only once per process; ``"none"``, not at all."""
+"""The values of ``grading``, which `EpisodeConfig.from_config` documents."""
 
 _template_store = cache(TemplateStore)  # one per backend and process
 
@@ -92,11 +91,11 @@ class EpisodeConfig:
 
         Args:
             tasks: ``"bundled"``, another source of `load_tasks`, or a list of rows.
-            task_ids: Only these tasks, by id.
-            toolset: The name of the tools, such as ``"nano"``.
-            tool_format: The format of calls: ``"auto"`` to detect it, or one of
-                `coding_gym.tools.formats`, such as ``"hermes"`` or ``"qwen3_coder"``, which the
-                system prompt then explains.
+            task_ids: The ids of the tasks to use; all tasks by default.
+            toolset: The name of the toolset, such as ``"nano"``.
+            tool_format: The format of calls: ``"auto"`` detects it; another name of
+                `coding_gym.tools.formats.TOOL_FORMATS`, such as ``"hermes"`` or ``"qwen3_coder"``,
+                is explained in the system prompt.
             tokenizer: A tokenizer's name; see `coding_gym.text.tokenizers.get_tokenizer`.
             max_turns: Maximum number of actions per episode, the same as
                 ``limits={"max_turns": ...}``; None for no limit.
@@ -191,7 +190,7 @@ class EpisodeConfig:
         return self.grading != "none"
 
     def settings(self, task: Task) -> dict[str, Any]:
-        """Returns the settings of an episode of a task for its record, JSON values.
+        """Returns the settings of an episode for its record, as JSON values.
 
         Toolset and tokenizer are not included, because they are fields of the trajectory.
         """
@@ -208,14 +207,14 @@ class EpisodeConfig:
 
 
 def has_changed(task: Task, settings: Mapping[str, Any]) -> bool:
-    """Returns whether a task differs from the task of a record with these settings."""
+    """Returns whether a task differs from a record's task; False for records without a digest."""
     return settings.get("task_digest") not in (None, task_digest(task))
 
 
 def task_digest(task: Task) -> str:
     """Returns a digest of a task's problem, patches, tests and environment.
 
-    Only the last part of an image's path is used, so copies in other folders have equal digests.
+    The digest uses only the file name of an image, so copies in other folders have equal digests.
     """
     parts: list[Any] = [
         task.base_commit,

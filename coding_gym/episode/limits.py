@@ -23,7 +23,7 @@ class Limits(JsonRecord):
 
     The first bound that is reached ends the episode immediately, even within an action: the
     remaining calls of the action do not run. nano-agent 5.0.0 checks only between replies and
-    allows one reply more than its limit; this package ends an episode after ``max_tool_calls``.
+    allows one reply more than its limit; here an episode has at most ``max_tool_calls`` calls.
 
     Attributes:
         max_turns: Maximum number of actions. A task can have a lower limit.
@@ -34,7 +34,7 @@ class Limits(JsonRecord):
         reserve_tokens: The episode ends as soon as this many of ``max_tokens`` or fewer are left.
         warn_tokens: Whether results of tools warn when few tokens are left.
         warn_tool_calls: Whether results of tools warn when few tool calls are left.
-        max_seconds: Maximum time inside tool calls, in seconds; a command is killed then. For a
+        max_seconds: Maximum time inside tool calls, in seconds; a longer command is killed. For a
             command-line agent: time since its first request; see
             `coding_gym.agents.capture.CapturedRequests`.
         max_cost: Maximum cost of the tokens, in the currency of the prices.
@@ -75,7 +75,7 @@ class Limits(JsonRecord):
     def parse(
         cls, limits: Mapping[str, Any] | None = None, max_turns: int | None = MAX_TURNS
     ) -> Self:
-        """Builds the limits from the env arguments ``limits`` and ``max_turns``.
+        """Returns the limits that the env arguments ``limits`` and ``max_turns`` set.
 
         Args:
             limits: Fields of this class by name.

@@ -10,7 +10,7 @@ from coding_gym.tools.formats import ParsedAction
 from coding_gym.tools.schemas import SHELLS
 from coding_gym.trajectory import Message
 
-_MAX_NAMES = 5  # in the note on excluded files
+_MAX_NAMES = 5  # paths in the note about excluded files
 _REASONING = re.compile(  # the channel marks are Gemma's; without \A the search is quadratic
     r"\A.*(?:</think>|<channel\|>)|(?:<think>|<\|channel>thought).*", re.DOTALL
 )
@@ -88,7 +88,7 @@ def _block(message: Message) -> str:
 
 
 def _call_text(name: str, arguments: str) -> str:
-    with suppress(ValueError, AttributeError, RecursionError):  # arguments with one value only
+    with suppress(ValueError, AttributeError, RecursionError):  # not one readable argument
         (command,) = json.loads(arguments).values()
         if name in SHELLS and isinstance(command, str):
             return f"$ {command}"

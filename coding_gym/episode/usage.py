@@ -1,4 +1,4 @@
-"""The usage of an episode's limits, and the warnings about it in results of tools."""
+"""Counts what an episode uses of its limits, and returns the warnings for results of tools."""
 
 import json
 import math
@@ -21,11 +21,11 @@ class Usage:
     """The usage of an episode so far.
 
     Attributes:
-        turns: Actions.
-        tool_calls: Tool calls.
-        tokens: Tokens of the chat; 0 if no limit needs them.
-        seconds: Time inside tool calls.
-        cost: The cost of the replies so far, including their prompts.
+        turns: Number of actions.
+        tool_calls: Number of tool calls.
+        tokens: Number of tokens of the chat; 0 if no limit counts tokens.
+        seconds: Time inside tool calls, in seconds.
+        cost: Cost of the replies and their prompts, in the currency of the prices.
         repeats: Number of consecutive identical calls, including the last call.
         last_call: Name, arguments and error of the last call, as JSON.
         format_errors: Number of consecutive unreadable replies.
@@ -43,8 +43,8 @@ class Usage:
     def left(self, limits: Limits) -> dict[str, int | float | None]:
         """Returns the remaining amount of each limit by name, at least 0; None without a bound.
 
-        ``tokens`` includes the reserve; ``seconds`` is rounded up. After ``repeats`` more identical
-        calls, or ``format_errors`` more unreadable replies, in a row, the episode ends.
+        ``tokens`` includes the reserve; ``seconds`` is rounded up. ``repeats`` more consecutive
+        identical calls, or ``format_errors`` more consecutive unreadable replies, end the episode.
         """
         seconds = self.seconds_left(limits)
         bounds: dict[str, tuple[int | float | None, int | float]] = {
@@ -74,10 +74,10 @@ class Usage:
 
     def note_call(self, call: ToolCall) -> None:
         """Counts consecutive identical calls, this call included, ignoring ids."""
-        parts = [call.name, dict(call.arguments), call.error]
-        request = json.dumps(parts, sort_keys=True)
-        self.repeats = self.repeats + 1 if request == self.last_call else 1
-        self.last_call = request
+        fields = [call.name, dict(call.arguments), call.error]
+        call_json = json.dumps(fields, sort_keys=True)
+        self.repeats = self.repeats + 1 if call_json == self.last_call else 1
+        self.last_call = call_json
 
     def warning(self, limits: Limits, call: ToolCall) -> str:
         """Returns the warnings for the result of a call that `tool_calls` does not count yet.

@@ -1,4 +1,4 @@
-"""Toolsets, the sets of tools that a policy can call, registered by name."""
+"""Toolsets: sets of tools that a policy can call, registered by name."""
 
 from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError
@@ -47,7 +47,7 @@ def get_toolset(name: str) -> Toolset:
     Raises:
         UnknownNameError: No toolset has this name.
     """
-    if name not in toolset_names():  # not the dictionary, because a list has no hash
+    if name not in toolset_names():  # a lookup in the dictionary fails for a list
         raise unknown_name("toolset", name, _TOOLSETS)
     return _TOOLSETS[name]
 

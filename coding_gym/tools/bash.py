@@ -69,18 +69,18 @@ def _bash(call: ToolCall, context: ToolContext) -> ToolResult:
 def _observation(result: ExecResult, context: ToolContext) -> str:
     """Returns the result of a command in mini-swe-agent's form, followed by notes."""
     output, notes = result.output, "".join(f"\n{note}" for note in result.notes)
-    head = f"<returncode>{result.exit_code}</returncode>\n"
+    status = f"<returncode>{result.exit_code}</returncode>\n"
     if result.timed_out:
         message = f"the command was killed after {context.command_timeout_s:g} seconds"
-        head = f"<exception>{message}</exception>\n<returncode>-1</returncode>\n"
+        status = f"<exception>{message}</exception>\n<returncode>-1</returncode>\n"
     if len(output) < MAX_OUTPUT_CHARS:
-        return f"{head}<output>\n{output}</output>{notes}"
-    first, last = split_ends(output, MAX_OUTPUT_CHARS)
+        return f"{status}<output>\n{output}</output>{notes}"
+    head, tail = split_ends(output, MAX_OUTPUT_CHARS)
     return (
-        f"{head}<warning>\n{TOO_LONG}\n</warning>"
-        f"<output_head>\n{first}\n</output_head>\n"
+        f"{status}<warning>\n{TOO_LONG}\n</warning>"
+        f"<output_head>\n{head}\n</output_head>\n"
         f"<elided_chars>\n{len(output) - MAX_OUTPUT_CHARS} characters elided\n</elided_chars>\n"
-        f"<output_tail>\n{last}\n</output_tail>{notes}"
+        f"<output_tail>\n{tail}\n</output_tail>{notes}"
     )
 
 

@@ -1,4 +1,4 @@
-"""Toolset ``codex``: the nine tools of AReno's coding agent, after Codex.
+"""Toolset ``codex``: the nine tools of AReno's coding agent, which resemble those of Codex.
 
 Names, arguments, limits and results are AReno's (its areno/agentic/coding). A result is a JSON
 object with sorted keys; an error is ``{"error": …}``. Differences: git applies a patch to all files
@@ -31,7 +31,7 @@ MAX_OUTPUT_CHARS = 6000
 MIN_TIMEOUT_S, MAX_TIMEOUT_S = 0.1, 10.0
 MAX_SUMMARY_CHARS = 500
 _STATUSES = ("solved", "blocked")
-_BAD_PATTERN = 2
+_INVALID_PATTERN = 2  # exit status of the script
 # `cut` bounds the output: 6000 bytes are enough for a path and the displayed part of a line.
 _SEARCH = """\
 set -f
@@ -79,11 +79,10 @@ def _inspect_tree(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     depth = min(max(int(call.arguments.get("max_depth", DEFAULT_DEPTH)), 1), MAX_DEPTH)
     tests = f"-maxdepth {depth} {files.SKIP_IGNORED}"
     entries, has_more = files.list_folder(context, path, tests=tests, max_entries=MAX_ROWS)
-    paths = [entry.removesuffix("/") for entry in entries]
-    rows = [
-        "  " * path.count("/") + entry[path.rfind("/") + 1 :]
-        for path, entry in zip(paths, entries, strict=True)
-    ]
+    rows = []
+    for entry in entries:
+        *parents, name = entry.removesuffix("/").split("/")
+        rows.append(f"{'  ' * len(parents)}{name}{'/' if entry.endswith('/') else ''}")
     return {"tree": rows, "truncated": has_more}
 
 
@@ -106,7 +105,7 @@ def _read_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
 def _rg(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     """Returns the matching lines; runs grep, because a sandbox may lack ripgrep."""
     pattern, path = call.arguments["pattern"], call.arguments.get("path", ".")
-    case = "" if call.arguments.get("case_sensitive", True) else "-i"
+    case_option = "" if call.arguments.get("case_sensitive", True) else "-i"
     if not pattern or "\0" in pattern or "\n" in pattern or len(pattern) > 1000:
         raise Refusal("`pattern` must be one line of 1 to 1000 characters, without a NUL")
     with files.refusals(path):
@@ -114,7 +113,7 @@ def _rg(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     base = files.relative_path(context, path)
     env = {
         "BASE": "." if base == "." else f"./{base}",
-        "CASE": case,
+        "CASE": case_option,
         "NUM": str(MAX_MATCHES + 1),
         "PATTERN": pattern,
         "TESTS": files.SKIP_IGNORED,
@@ -122,7 +121,7 @@ def _rg(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     result = files.run_script(context, _SEARCH, env=env)
     if result.timed_out:
         raise Refusal("the search took too long; narrow the path or the pattern")
-    if result.exit_code == _BAD_PATTERN:
+    if result.exit_code == _INVALID_PATTERN:
         raise Refusal(f"invalid `pattern`: {result.output.removeprefix('grep: ')}")
     if not result.ok:
         raise Refusal(f"{name_of(path)} cannot be searched")

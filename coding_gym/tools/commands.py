@@ -1,4 +1,4 @@
-"""Runs shell commands of a policy, for all toolsets with a shell."""
+"""Runs a policy's shell commands, for all toolsets with a shell."""
 
 from dataclasses import replace
 
@@ -60,7 +60,7 @@ def bash_tool(max_chars: int) -> Tool:
 
 
 def command_report(result: ExecResult, context: ToolContext, max_chars: int) -> str:
-    """Returns a command's result as text: the truncated output, then a nonzero exit code."""
+    """Returns a command's truncated output, with a nonzero exit code and notes below it."""
     lines = [elided(result.output.strip("\n"), max_chars) or "(no output)"]
     if result.timed_out:
         lines.append(f"[killed after {context.command_timeout_s:g} s]")

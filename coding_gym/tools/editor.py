@@ -37,7 +37,7 @@ Tools
 {prompts.ending("bash")}"""
 
 _REVIEW = "Review the changes and make sure they are as expected. Edit the file again if necessary."
-_CLIPPED = (
+_CLIPPED_NOTE = (
     "<response clipped><NOTE>Only a part is shown. Search with `grep -n`, then view the lines that "
     "you need with `view_range`.</NOTE>"
 )
@@ -76,11 +76,11 @@ def _list_folder(path: str, context: ToolContext) -> str:
         f"Here's the files and directories up to 2 levels deep in {name_of(path)}, "
         "excluding hidden items:"
     )
-    return head("\n".join([title, f"{base}/", *rows]) + notice, MAX_REPLY_CHARS, _CLIPPED)
+    return head("\n".join([title, f"{base}/", *rows]) + notice, MAX_REPLY_CHARS, _CLIPPED_NOTE)
 
 
 def _create(path: str, call: ToolCall, context: ToolContext) -> str:
-    content = _required(call, "file_text")
+    content = _argument(call, "file_text")
     if files.read_if_exists(context, path) is not None:
         raise Refusal(
             f"File already exists at: {name_of(path)}. Cannot overwrite files using command "
@@ -91,7 +91,7 @@ def _create(path: str, call: ToolCall, context: ToolContext) -> str:
 
 
 def _str_replace(path: str, call: ToolCall, context: ToolContext) -> str:
-    old, new = _required(call, "old_str"), call.arguments.get("new_str", "")
+    old, new = _argument(call, "old_str"), call.arguments.get("new_str", "")
     if old == new:
         raise Refusal("No replacement was performed. `new_str` and `old_str` must be different.")
     file = files.read_file(context, path)
@@ -108,7 +108,7 @@ def _str_replace(path: str, call: ToolCall, context: ToolContext) -> str:
 
 def _insert(path: str, call: ToolCall, context: ToolContext) -> str:
     """Inserts lines after line ``insert_line``, or at the top if it is 0."""
-    num_before, new = int(_required(call, "insert_line")), _required(call, "new_str")
+    num_before, new = int(_argument(call, "insert_line")), _argument(call, "new_str")
     file = files.read_file(context, path)
     lines = file.text.split("\n")
     num_lines = len(files.lines_of(file.text))
@@ -139,7 +139,7 @@ def _write(file: files.TextFile, text: str, first: int, last: int, context: Tool
 def _cat(lines: list[str], name: str, first: int) -> str:
     # A numbered line has at least seven characters, which bounds the number of lines that fit.
     rows = files.numbered(lines[: MAX_REPLY_CHARS // 7], first)
-    view = head(rows, MAX_REPLY_CHARS, _CLIPPED)
+    view = head(rows, MAX_REPLY_CHARS, _CLIPPED_NOTE)
     return f"Here's the result of running `cat -n` on {name_of(name)}:\n{view}\n"
 
 
@@ -155,7 +155,7 @@ def _edit(call: ToolCall, context: ToolContext) -> str:
     return _COMMANDS[call.arguments["command"]](call.arguments["path"], call, context)
 
 
-def _required(call: ToolCall, name: str) -> Any:
+def _argument(call: ToolCall, name: str) -> Any:
     """Returns an argument that the schema leaves optional and this command requires."""
     if name not in call.arguments:
         raise Refusal(f"`{call.arguments['command']}` needs the argument `{name}`")

@@ -86,7 +86,7 @@ class TextFile:
 
     @classmethod
     def decode(cls, path: str, data: bytes) -> Self:
-        r"""Returns the file with a content of any bytes.
+        r"""Returns the file with these bytes, which can be invalid UTF-8.
 
         >>> TextFile.decode("a.txt", b"one\r\ntwo\r\n").text
         'one\ntwo\n'
@@ -111,7 +111,7 @@ class TextFile:
 
 @contextmanager
 def refusals(path: str) -> Iterator[None]:
-    """Converts system errors about a path to a `Refusal` with the path."""
+    """Converts OSError and InvalidArgumentError to a `Refusal` that names the path."""
     try:
         yield
     except OSError as error:
@@ -271,8 +271,8 @@ def list_folder(
     Args:
         context: The episode's sandbox and time limit.
         path: The folder.
-        tests: Tests of ``find``, which does not follow links: `SKIP_IGNORED` or `SKIP_HIDDEN`, and
-            others such as ``-type f``.
+        tests: Arguments of ``find``, which does not follow links: `SKIP_IGNORED` or `SKIP_HIDDEN`,
+            and tests such as ``-type f``.
         max_entries: Maximum number of returned paths.
     """
     with refusals(path):

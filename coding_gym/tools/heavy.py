@@ -1,6 +1,6 @@
 """Toolset ``heavy``: the tools of ``editor``, a repository map, and a prompt with steps.
 
-It is a heavyweight scaffold for comparisons with light scaffolds such as ``nano``.
+Use it to compare a heavyweight scaffold with light scaffolds such as ``nano``.
 """
 
 import json

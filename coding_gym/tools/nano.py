@@ -1,4 +1,4 @@
-"""Toolset ``nano``: a shell and a literal search-and-replace, as nano-agent 5 has them.
+"""Toolset ``nano``: a shell and a literal search-and-replace, the tools of nano-agent 5.
 
 The replies equal nano-agent's, character for character (its tools.py, env.py and agent.py), so that
 policies trained with nano-agent get the same text. Differences: paths are compared by parts, and

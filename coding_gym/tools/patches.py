@@ -15,7 +15,7 @@ from coding_gym.tools.toolset import Refusal, ToolContext, name_of
 
 MAX_PATCH_CHARS = 1 << 20
 MAX_WORK = 5_000_000
-"""Maximum of (lines of a file) x (changes and anchors), which bounds the search for matches."""
+"""Maximum of (lines of a file) * (changes + anchors), which bounds the time to find matches."""
 
 _BEGIN = re.compile(r"^\*\*\* Begin Patch[ \t\r]*$", re.MULTILINE)
 _END = re.compile(r"^\*\*\* End Patch[ \t\r]*$", re.MULTILINE)
@@ -62,11 +62,11 @@ def _git_form(diff: str) -> str:
         diff += "\n"
     if "diff --git " in diff:
         return diff
-    starts = set(plain_headers(diff))
+    header_starts = set(plain_headers(diff))
 
     def in_git_form(header: re.Match[str]) -> str:
         # Wrong counts can put a header inside the previous hunk; git's prefix still identifies it.
-        if header.start() not in starts and "\n+++ b/" not in header[0]:
+        if header.start() not in header_starts and "\n+++ b/" not in header[0]:
             return header[0]
         git_header = header.expand(r"diff -u\n--- a/\1\n+++ b/\2\n")
         return re.sub("[ab]//dev/null", "/dev/null", git_header)
@@ -99,27 +99,27 @@ def _envelope_as_diff(context: ToolContext, patch: str) -> str:
             f"{preamble.strip()!r:.80} is not a header; each file of this patch begins with "
             "`*** Add File: path`, `*** Update File: path` or `*** Delete File: path`"
         )
-    before: dict[str, str] = {}
-    after: dict[str, files.TextFile] = {}
+    old_texts: dict[str, str] = {}
+    new_files: dict[str, files.TextFile] = {}
     for kind, path, body in zip(parts[::3], map(str.strip, parts[1::3]), parts[2::3], strict=True):
         lines = body.strip("\n").split("\n") if body.strip("\n") else []
-        relative = files.relative_path(context, path)
+        relative_path = files.relative_path(context, path)
         if kind == "Add":
-            after[relative] = _added(path, lines)
+            new_files[relative_path] = _new_file(path, lines)
             continue
-        file = after.pop(relative, None)
+        file = new_files.pop(relative_path, None)
         if file is None:
             file = files.read_file(context, path)
-            before[relative] = _raw(file)
+            old_texts[relative_path] = _raw(file)
         if kind == "Update":
             if lines and lines[0].startswith(_MOVE):
                 path = lines.pop(0).removeprefix(_MOVE).strip()
             text = _changed_text(file, list(_changes(path, lines)))
-            after[files.relative_path(context, path)] = replace(file, path=path, text=text)
-    return Patch.between(before, {path: _raw(file) for path, file in after.items()}).text
+            new_files[files.relative_path(context, path)] = replace(file, path=path, text=text)
+    return Patch.between(old_texts, {path: _raw(file) for path, file in new_files.items()}).text
 
 
-def _added(path: str, lines: Sequence[str]) -> files.TextFile:
+def _new_file(path: str, lines: Sequence[str]) -> files.TextFile:
     """Returns the file that a section ``Add File`` creates."""
     invalid_line = next((line for line in lines if not line.startswith("+")), None)
     if invalid_line is not None:
@@ -194,5 +194,5 @@ def _find(
             position = len(text) - len(needle) if text.endswith(needle) else -1
         if position >= 0:
             return begin + text.count("\n", 0, position)
-    where = "at the end" if is_at_end else f"after line {begin}"
-    raise Refusal(f"{name_of(path)}: no match {where} for the lines that begin {old[0]!r:.80}")
+    place = "at the end" if is_at_end else f"after line {begin}"
+    raise Refusal(f"{name_of(path)}: no match {place} for the lines that begin {old[0]!r:.80}")

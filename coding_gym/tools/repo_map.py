@@ -55,12 +55,12 @@ def python_files() -> Iterator[str]:
 
 
 def definitions(
-    path: str, body: list[ast.stmt], outer: tuple[int, ...] = ()
+    path: str, body: list[ast.stmt], outer_lines: tuple[int, ...] = ()
 ) -> Iterator[Definition]:
     """Yields the definitions of a module or class, including those of nested classes."""
     for node in body:
         if isinstance(node, SCOPES):
-            lines = (*outer, node.lineno)
+            lines = (*outer_lines, node.lineno)
             yield Definition(path, node.name, lines)
             if isinstance(node, ast.ClassDef):
                 yield from definitions(path, node.body, lines)
@@ -93,26 +93,26 @@ def ranked(all_definitions: list[Definition], names: dict[str, set[str]]) -> lis
 def render(order: list[Definition], texts: dict[str, list[str]], max_chars: int) -> tuple[str, int]:
     """Returns the first definitions that fit in ``max_chars``, by file, and their number."""
     rows: dict[str, dict[int, str]] = {}
-    number = 0
+    num_printed = 0
     for path, _, lines in order:
-        printed = rows.get(path, {})
-        numbers = [n for n in lines if n not in printed]
+        file_rows = rows.get(path, {})
+        numbers = [n for n in lines if n not in file_rows]
         new_rows = {n: f"{n:6}  {texts[path][n - 1][:MAX_LINE_CHARS]}" for n in numbers}
         max_chars -= sum(len(row) + 1 for row in new_rows.values())
-        max_chars -= 0 if printed else len(path) + 2
+        max_chars -= 0 if file_rows else len(path) + 2
         if max_chars < 0:
             break
         rows.setdefault(path, {}).update(new_rows)
-        number += 1
+        num_printed += 1
     blocks = [f"{path}:\n" + "\n".join(r[n] for n in sorted(r)) for path, r in rows.items()]
-    return "\n".join(blocks), number
+    return "\n".join(blocks), num_printed
 
 
 def main() -> None:
     """Reads the request and prints the map."""
     warnings.simplefilter("ignore")
     request = json.load(sys.stdin)
-    selected = tuple(os.path.normpath(path) for path in request["paths"])
+    paths = tuple(os.path.normpath(path) for path in request["paths"])
     all_definitions: list[Definition] = []
     texts: dict[str, list[str]] = {}
     names: dict[str, set[str]] = {}
@@ -130,10 +130,10 @@ def main() -> None:
     order = [
         d
         for d in ranked(all_definitions, names)
-        if not selected or any(s in (".", d.path) or d.path.startswith(s + "/") for s in selected)
+        if not paths or any(p in (".", d.path) or d.path.startswith(p + "/") for p in paths)
     ]
-    text, number = render(order, texts, request["max_chars"])
-    summary = f"({number} of {len(order)} definitions in Python files, the most used first)"
+    text, num_printed = render(order, texts, request["max_chars"])
+    summary = f"({num_printed} of {len(order)} definitions in Python files, the most used first)"
     sys.stdout.buffer.write(f"{text}\n{summary}\n".encode("utf-8", "backslashreplace"))
 
 

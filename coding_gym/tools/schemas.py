@@ -1,4 +1,4 @@
-"""OpenAI function schemas of tools."""
+"""Builds and reads OpenAI function schemas of tools."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -19,7 +19,7 @@ SHELLS = ("shell", "bash", "run_command", "execute_bash")
 """Names of tools that run a shell command, in this and other projects; the first is preferred."""
 
 COMMANDS = ("cmd", "command")
-"""Names of the argument of these tools that is the command."""
+"""Names of the argument of a shell tool that contains the command."""
 
 _NAMESPACES = ("functions.", "default_api.")
 

@@ -1,4 +1,4 @@
-"""Toolset ``thesis``: the tools of CodeRepairRL's second scaffold; the replies differ."""
+"""Toolset ``thesis``: the tools of CodeRepairRL's second scaffold, with other result texts."""
 
 from coding_gym.calls import ToolCall
 from coding_gym.tools import files, prompts

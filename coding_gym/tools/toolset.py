@@ -1,4 +1,4 @@
-"""A toolset as data: a name, a system prompt, tools, and the rule for a reply without a call.
+"""Defines toolsets: a name, a system prompt, tools, and the rule for a reply without a call.
 
 `Toolset.execute` runs all calls. A tool's function raises `Refusal` for mistakes of the policy (a
 missing argument, a path outside the workspace), which `execute` returns as the result. `execute`
@@ -51,8 +51,8 @@ class Tool:
     Attributes:
         name: The name that calls use.
         description: A sentence or two for the policy.
-        run: Runs a call and returns a `ToolResult`, or its text on success. Raises `Refusal` for
-            mistakes of the policy.
+        run: Runs a call and returns a `ToolResult`, or only the text of a successful result. Raises
+            `Refusal` for mistakes of the policy.
         parameters: Each parameter's JSON schema, or the description of a string parameter.
         optional: Names of the optional parameters.
     """
@@ -70,7 +70,7 @@ class Tool:
 
     @cached_property
     def _validator(self) -> Any:
-        from jsonschema import Draft202012Validator  # takes long to import
+        from jsonschema import Draft202012Validator  # slow to import
 
         return Draft202012Validator(
             {"properties": self.schema["function"]["parameters"]["properties"]}
@@ -96,7 +96,7 @@ class Tool:
         """Returns a call without null arguments if it fits the schema; extra arguments are kept.
 
         Raises:
-            Refusal: An argument is missing, has the wrong type, or is not Unicode text.
+            Refusal: An argument is missing, does not fit the schema, or is not Unicode text.
         """
         arguments = {name: value for name, value in call.arguments.items() if value is not None}
         parameters = self.schema["function"]["parameters"]
@@ -129,13 +129,13 @@ class Toolset:
         tools: The tools, in the order of the schemas.
         no_call_reply: The message to the policy after a reply without a tool call.
         no_call_ends: Whether a reply without a call ends the episode if the policy has changed the
-            tree. If not, the reply counts as a format error.
+            tree. Otherwise the reply counts as a format error.
         text_formats: Tool formats that ``auto`` reads in addition, for toolsets whose prompt
             explains a format other than JSON.
         submission: The call that submits.
         refuse: Returns the text of a result that reports a mistake of the policy.
         checks_arguments: Whether calls whose arguments do not fit the schema are refused, and null
-            arguments dropped, before a tool runs. If not, the tools check their arguments.
+            arguments dropped, before a tool runs. Otherwise each tool checks its arguments.
         unreadable: The message for unreadable arguments; `str.format` fills in ``call`` and
             ``json_error``, the error of Python's ``json``.
         unknown: The message for a call of an unknown tool; `str.format` fills in ``call``, ``name``

@@ -14,10 +14,10 @@ Batch = tuple[Any, NDArray[np.float64], NDArray[np.bool_], NDArray[np.bool_], di
 
 
 def merge_infos(infos: Iterable[tuple[int, dict[str, Any]]], size: int) -> dict[str, Any]:
-    """Merges infos of single envs into arrays of shape (size,), each with a mask ``_key``.
+    """Merges infos of single envs into arrays of shape (size,); ``_key`` is the mask of ``key``.
 
-    The arrays equal those of Gymnasium's vector envs. If the values of a key have several types,
-    such as numbers and None, which Gymnasium cannot merge, the array contains objects.
+    The arrays equal those of Gymnasium's vector envs. Gymnasium cannot merge values of several
+    types, such as numbers and None; this function returns them as an array of objects.
 
     Args:
         infos: Pairs of the index in the batch and the info.
@@ -37,14 +37,14 @@ def merge_infos(infos: Iterable[tuple[int, dict[str, Any]]], size: int) -> dict[
 
 def _merged(by_index: Mapping[int, Any], size: int) -> Any:
     """Returns the values of one key by their index in the batch."""
-    first, kinds = next(iter(by_index.values())), {type(value) for value in by_index.values()}
-    if kinds == {dict}:
+    entry, types = next(iter(by_index.values())), {type(value) for value in by_index.values()}
+    if types == {dict}:
         return merge_infos(by_index.items(), size)
     array: NDArray[Any] = np.full(size, None, dtype=object)
-    if len(kinds) == 1 and isinstance(first, np.ndarray):
-        array = np.zeros((size, *first.shape), first.dtype)
-    elif len(kinds) == 1 and (type(first) in (int, float, bool) or isinstance(first, np.number)):
-        array = np.zeros(size, type(first))
+    if len(types) == 1 and isinstance(entry, np.ndarray):
+        array = np.zeros((size, *entry.shape), entry.dtype)
+    elif len(types) == 1 and (type(entry) in (int, float, bool) or isinstance(entry, np.number)):
+        array = np.zeros(size, type(entry))
     for index, value in by_index.items():
         array[index] = value
     return array
@@ -52,8 +52,8 @@ def _merged(by_index: Mapping[int, Any], size: int) -> Any:
 
 def stack(space: Space[Any], observations: Sequence[Any]) -> Any:
     """Returns observations of ``space`` as one batch, copied to new memory."""
-    empty: Any = create_empty_array(space, n=len(observations), fn=np.zeros)
-    return concatenate(space, observations, empty)
+    empty_batch: Any = create_empty_array(space, n=len(observations), fn=np.zeros)
+    return concatenate(space, observations, empty_batch)
 
 
 def to_batch(space: Space[Any], transitions: Sequence[Transition]) -> Batch:

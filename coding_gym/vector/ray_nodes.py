@@ -10,11 +10,11 @@ from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.optional import import_extra
 from coding_gym.task import Task
 
-# After this many lost actors the episode is the probable cause, for instance by exhausting memory.
-# Machines are also lost for other reasons, so the number is not smaller.
+# An episode that loses this many actors raises an error, because it is the probable cause, for
+# instance by exhausting memory. A smaller number would include losses with other causes.
 MAX_LOSSES = 5
 
-_SPREAD = 1.0  # extra episodes per CPU before a node without the environment is used
+_MAX_EXTRA_LOAD = 1.0  # episodes per CPU, above the node with the fewest
 
 
 @dataclass(slots=True, eq=False)
@@ -60,7 +60,7 @@ class RayNodes:
         self._actor, self._arguments, self._concurrency = actor, arguments, concurrency
         self._nodes: dict[str, Node | None] = {}  # None for a node that cannot run sandboxes
         self._lock = Lock()
-        self._problem: Exception | None = None
+        self._last_problem: Exception | None = None
         self._owns_connection = not self.ray.is_initialized()
         if self._owns_connection:
             try:
@@ -84,7 +84,7 @@ class RayNodes:
             nodes_with_environment = [
                 node
                 for node in nodes
-                if environment in node.environments and _load(node) <= min_load + _SPREAD
+                if environment in node.environments and _load(node) <= min_load + _MAX_EXTRA_LOAD
             ]
             candidates = nodes_with_environment or nodes
             target = min(candidates, key=lambda node: (_load(node), node.node_id))
@@ -104,10 +104,10 @@ class RayNodes:
         Args:
             node: The node; if it is alive, the next `place` starts a new actor on it.
             problem: The reason.
-            is_unusable: Whether the node is excluded from then on.
+            is_unusable: Whether `place` never uses the node again.
         """
         with self._lock:
-            self._problem = problem
+            self._last_problem = problem
             if self._nodes.get(node.node_id) is not node:
                 return
             if is_unusable:
@@ -134,7 +134,7 @@ class RayNodes:
                 self._nodes[node_id] = Node(node_id, self._start(node_id), num_cpus[node_id])
         nodes = [node for key, node in self._nodes.items() if node and key in num_cpus]
         if not nodes:
-            reason = f"; {self._problem}" if self._problem else ""
+            reason = f"; {self._last_problem}" if self._last_problem else ""
             raise SandboxUnavailableError(
                 f"the cluster {self.address!r} has no node that can run the sandbox{reason}"
             )

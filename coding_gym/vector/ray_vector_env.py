@@ -19,13 +19,13 @@ class RayVectorEnv(CodingRepairVectorEnv):
     Each episode starts on the node with the fewest episodes per CPU, or on a node that has the
     environment or image of its task. The samplers run in this process, so equal seeds select equal
     tasks on any node. If a node dies, its running episodes are truncated with ``mask_sample`` True
-    in their infos, and the next ones start on other nodes.
+    in their infos, and the next episodes start on other nodes.
 
     Each node needs this package and the files of the tasks at the same paths, and builds the
     templates of its tasks.
 
     Args:
-        num_envs: N.
+        num_envs: N, the number of envs.
         address: The cluster, as for ``ray.init``; an existing connection of this process is used.
         env_wrappers: As for `CodingRepairVectorEnv`. Callables must be picklable by cloudpickle.
         **env_kwargs: Arguments of `CodingRepairEnv`.
@@ -66,7 +66,7 @@ class RayVectorEnv(CodingRepairVectorEnv):
             pickled = ray.cloudpickle.dumps((wrappers, dict(env_kwargs)))
         except TypeError as problem:
             raise InvalidArgumentError(
-                f"env_wrappers cannot be sent to other nodes: {problem}"
+                f"env_wrappers must be picklable by cloudpickle: {problem}; use names of classes"
             ) from None
         # Two simultaneous calls per env, because `close` ends the command of a running `step`.
         nodes = RayNodes(self._address, Worker, (pickled,), 2 * num_envs)

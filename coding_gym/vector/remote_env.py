@@ -30,11 +30,11 @@ Step = tuple[Any, float, bool, bool, dict[str, Any]]
 class RemoteEnv(gym.Env[Any, Any]):
     """An env whose episodes run on nodes of a cluster; each reset chooses a node for its task.
 
-    Calls block. If the node of a running episode dies, the next result truncates the episode, with
-    ``mask_sample`` True in its info; the next reset chooses another node.
+    Calls wait for the node. If the node of a running episode dies, the next step truncates the
+    episode, with ``mask_sample`` True in its info; the next reset chooses another node.
 
     Args:
-        index: The number of the env, its key on the nodes.
+        index: The number of the env in the vector env, and its key on the nodes.
         env: A local env with the same wrappers, for the spaces and the sampler; it is never reset.
         nodes: The cluster, with a `Worker` on each node.
     """
@@ -92,8 +92,8 @@ class RemoteEnv(gym.Env[Any, Any]):
 
     def snapshot(self) -> EnvSnapshot:
         """Returns a snapshot of the running episode, with the state of the local sampler."""
-        remote: EnvSnapshot = self._apply(self._node, snapshot)
-        return replace(remote, **sequence_of(self._core))
+        remote_snapshot: EnvSnapshot = self._apply(self._node, snapshot)
+        return replace(remote_snapshot, **sequence_of(self._core))
 
     def get_wrapper_attr(self, name: str) -> Any:
         """Returns a function that calls a method or reads an attribute on the node.
@@ -162,7 +162,7 @@ class RemoteEnv(gym.Env[Any, Any]):
 
 
 class Worker:
-    """The actor of a node: the envs of its episodes, each created on first use.
+    """The actor on a node, which plays episodes; it creates each env on first use.
 
     Args:
         pickled: The wrappers and arguments of the envs, by cloudpickle.
@@ -174,7 +174,7 @@ class Worker:
         self._lock = Lock()  # calls for an env can overlap
 
     def apply(self, index: int, function: Callable[[Any], Any]) -> Any:
-        """Applies a function to the env of this number, and returns its result."""
+        """Applies a function to the env with this number, and returns its result."""
         with self._lock:
             if index not in self._envs:
                 from ray import cloudpickle

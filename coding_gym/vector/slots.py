@@ -34,8 +34,8 @@ class Slot:
         env: The env with its wrappers.
 
     Attributes:
-        pending: The action or reset whose result is not yet read.
-        is_ended: Whether the episode has ended, so that the next action starts another one.
+        pending: The future of the action or reset whose result is not yet taken, or None.
+        is_ended: Whether the episode has ended; the next action then starts the next episode.
         latest: The last result; None before the first reset.
     """
 
@@ -47,7 +47,7 @@ class Slot:
         self.latest: Transition | None = None
         self._jobs: SimpleQueue[Job | None] = SimpleQueue()
         name = f"coding_gym-vector-{index}"
-        self._thread = Thread(target=_work, args=(self._jobs,), name=name, daemon=True)
+        self._thread = Thread(target=_run_jobs, args=(self._jobs,), name=name, daemon=True)
         self._thread.start()
 
     @property
@@ -115,8 +115,8 @@ class Slot:
         return Transition(observation, 0.0, False, False, info)
 
 
-def _work(jobs: "SimpleQueue[Job | None]") -> None:
-    """Runs jobs until it gets None; between jobs it has no reference to a job."""
+def _run_jobs(jobs: "SimpleQueue[Job | None]") -> None:
+    """Runs jobs until the queue returns None; keeps no reference to a finished job."""
     while job := jobs.get():
         future, function = job
         try:

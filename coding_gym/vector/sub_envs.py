@@ -22,7 +22,7 @@ _FORM = '{"name": ..., "kwargs": {...}}'
 def make_envs(
     num_envs: int, wrappers: Sequence[WrapperEntry], env_kwargs: Mapping[str, Any]
 ) -> list[Env]:
-    """Returns envs with separate wrappers; the samplers learn from the results of all envs.
+    """Returns envs with separate wrappers and with samplers that share all results.
 
     Args:
         num_envs: The number of envs.
@@ -63,10 +63,10 @@ def _wrap(entry: Any) -> Wrap:
     check_arguments("a wrapper", entry, ("name", "kwargs"))
     name, kwargs = entry["name"], dict(entry.get("kwargs", {}))
     try:
-        kind: Any = load_env_creator(name if ":" in name else f"coding_gym.wrappers:{name}")
+        wrapper: Any = load_env_creator(name if ":" in name else f"coding_gym.wrappers:{name}")
     except (ImportError, AttributeError) as error:
         raise InvalidArgumentError(
             f"{name!r} is not a wrapper: {error}; use a class of coding_gym.wrappers, or "
             "'module:Class'"
         ) from error
-    return lambda env: cast("Env", kind(env, **deepcopy(kwargs)))
+    return lambda env: cast("Env", wrapper(env, **deepcopy(kwargs)))

@@ -32,14 +32,14 @@ class CodingRepairVectorEnv(SyncVectorEnv):
     new episode (``AutoresetMode.NEXT_STEP``).
 
     `send` and `recv` play actions in some of the envs, as in EnvPool
-    (https://github.com/sail-sg/envpool); they return ready episodes while others are being graded.
+    (https://github.com/sail-sg/envpool); `recv` does not wait for envs that are still being graded.
 
     An infrastructure failure truncates the episode of its env only. A mistake of the caller raises
     an exception, as in a single env. `step` and `reset` then discard the results of the other envs,
-    whose actions were played; no action is pending.
+    whose actions were played; afterwards no action is pending.
 
     Args:
-        num_envs: N.
+        num_envs: N, the number of envs.
         env_wrappers: For each wrapper of each env, the innermost first,
             ``{"name": "TokenBudget", "kwargs": {...}}``, where the name is a class of
             `coding_gym.wrappers` or ``"module:Class"``; or a callable that takes an env and
@@ -55,9 +55,9 @@ class CodingRepairVectorEnv(SyncVectorEnv):
     def __init__(
         self, num_envs: int, *, env_wrappers: Sequence[WrapperEntry] = (), **env_kwargs: Any
     ) -> None:
-        self.closed = True  # Gymnasium's flag; there is nothing to close yet
+        self.closed = True  # Gymnasium's flag; nothing is open until the end of this method
         envs = self._make_envs(at_least_one("num_envs", num_envs), env_wrappers, env_kwargs)
-        # Gymnasium takes functions that create envs; each function here returns the next env.
+        # Gymnasium takes functions that create envs; each call here returns the next env.
         super().__init__([partial(next, iter(envs))] * num_envs)
         self._slots = [Slot(index, env) for index, env in enumerate(self.envs)]
         self._finalizer = weakref.finalize(self, _stop, self._slots)
@@ -104,7 +104,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         """Plays one action in each env.
 
         Args:
-            actions: A batch of N, such as a list of texts.
+            actions: A batch of N actions, such as a list of texts.
 
         Returns:
             The batch of the N observations; rewards, float64 (N,); terminations and truncations,
@@ -183,7 +183,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
     def call(self, name: str, *args: Any, **kwargs: Any) -> tuple[Any, ...]:
         """Returns the results of a method, or the values of an attribute, of the N envs.
 
-        Outer wrappers are searched first.
+        The outermost wrapper that has the attribute is used, else the env.
 
         Raises:
             EpisodeError: An action is pending.
@@ -238,7 +238,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         return [self._slots[int(index)] for index in ids]
 
     def _read_mask(self, options: dict[str, Any] | None) -> tuple[list[int], dict[str, Any] | None]:
-        """Returns the envs to reset, and the options for each of them, without ``reset_mask``."""
+        """Returns the indices of the envs to reset, and their options without ``reset_mask``."""
         if not isinstance(options, dict) or "reset_mask" not in options:
             return list(range(self.num_envs)), options  # each env checks its options
         mask = options["reset_mask"]

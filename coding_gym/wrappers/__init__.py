@@ -4,7 +4,7 @@
 |---|---|
 | `TokenBudget` | ends an episode when its tokens are spent, with nano-agent's warnings |
 | `ShapedReward` | adds parts to the reward: at the end, and for visible tests at every turn |
-| `TranscriptObservation` | adds the whole chat as token ids to the observation |
+| `TranscriptObservation` | replaces the ids of the observation by those of the whole chat |
 | `MenuActions` | replaces text actions by a menu of repair steps |
 | `RecordTrajectory` | writes every finished episode to a folder |
 

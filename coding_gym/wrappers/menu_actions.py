@@ -1,4 +1,4 @@
-"""Actions from a menu of repair steps, for policies that choose among numbers."""
+"""A wrapper whose actions are numbers of repair steps in a menu."""
 
 from collections.abc import Mapping
 from typing import Any, SupportsFloat
@@ -49,8 +49,8 @@ class MenuActions(
 
     The candidates come from repair templates at the lines that failing visible tests execute. They
     are computed once per program and process, at the first ``reset``, in a separate sandbox,
-    together with the result of the visible tests for each candidate, so every episode has the same
-    candidates. Hidden tests are not used.
+    together with the result of the visible tests for each candidate, so all episodes of a program
+    have the same candidates. Hidden tests are not used.
 
     A `coding_gym.Stop` is also an action. The wrapper needs the toolset ``nano`` and Python tasks.
 
@@ -69,18 +69,20 @@ class MenuActions(
                 f"MenuActions needs toolset='nano', got {self._core.toolset.name!r}"
             )
         inner_space = dict_space("MenuActions", env)
-        num_slots = at_least_one("num_candidates", num_candidates)
-        gym.utils.RecordConstructorArgs.__init__(self, num_candidates=num_slots)
+        num_candidates = at_least_one("num_candidates", num_candidates)
+        gym.utils.RecordConstructorArgs.__init__(self, num_candidates=num_candidates)
         gym.Wrapper.__init__(self, env)
-        self._num_slots = num_slots
+        self._num_candidates = num_candidates
         self._menu: Menu | None = None
-        num_actions = FIRST_CANDIDATE + num_slots
+        num_actions = FIRST_CANDIDATE + num_candidates
         self.action_space = spaces.Discrete(num_actions)
         self.observation_space = spaces.Dict(
             {
                 **inner_space.spaces,
                 "action_mask": spaces.Box(0, 1, (num_actions,), np.int8),
-                "candidates": spaces.Box(0, 1, (num_slots, len(CANDIDATE_FEATURES)), np.float32),
+                "candidates": spaces.Box(
+                    0, 1, (num_candidates, len(CANDIDATE_FEATURES)), np.float32
+                ),
                 "menu": spaces.Box(0, 1, (len(MENU_FEATURES),), np.float32),
             }
         )
@@ -102,7 +104,7 @@ class MenuActions(
                 "select Python tasks with task_ids"
             )
         program = self._program(self._core.episode)
-        self._menu = Menu(program, self._num_slots, None if state is None else state["menu"])
+        self._menu = Menu(program, self._num_candidates, None if state is None else state["menu"])
         return self._observe(self._menu, observation, info), info
 
     def step(self, action: Any) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
@@ -121,7 +123,7 @@ class MenuActions(
 
     def snapshot_state(self) -> dict[str, Any]:
         """Returns the state of the menu, for snapshots."""
-        return {"num_candidates": self._num_slots, "menu": self._running_menu.state()}
+        return {"num_candidates": self._num_candidates, "menu": self._running_menu.state()}
 
     def action_masks(self) -> NDArray[np.bool_]:
         """Returns the mask of the actions that have an effect now, shape (2 + K,); never all 0.
@@ -136,7 +138,7 @@ class MenuActions(
             episode.task,
             episode.template,
             episode.config.sandbox.name,
-            self._num_slots,
+            self._num_candidates,
             episode.discard_sandbox,
         )
 
@@ -151,18 +153,18 @@ class MenuActions(
         if not isinstance((options or {}).get("snapshot"), EnvSnapshot):
             return None
         state: Mapping[str, Any] | None = state_in(options, self)
-        if state is None or state["num_candidates"] != self._num_slots:
+        if state is None or state["num_candidates"] != self._num_candidates:
             content = "no menu" if state is None else f"num_candidates={state['num_candidates']}"
             raise InvalidArgumentError(
-                f"MenuActions with num_candidates={self._num_slots} cannot continue a snapshot "
-                f"with {content}; take it with coding_gym.snapshot(env)"
+                f"the snapshot must have num_candidates={self._num_candidates}, got {content}; "
+                "take the snapshot of an env with the same MenuActions"
             )
         return state
 
     def _completion(self, menu: Menu, action: Any) -> Completion:
         # Stable-Baselines3 passes 0-dimensional arrays.
         number = action[()] if isinstance(action, np.ndarray) else action
-        max_action = FIRST_CANDIDATE + self._num_slots - 1
+        max_action = FIRST_CANDIDATE + self._num_candidates - 1
         if not is_integer(number) or not 0 <= number <= max_action:
             raise InvalidArgumentError(
                 f"action must be an integer from 0 to {max_action} or a Stop, got {action!r}"

@@ -1,4 +1,4 @@
-"""A wrapper that records episodes in a folder, and the files of such a folder."""
+"""A wrapper that records episodes in a folder, and functions that write and read records."""
 
 import json
 import time
@@ -65,7 +65,7 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
             InfrastructureError: The record of the ended episode could not be written.
         """
         observation, reward, terminated, truncated, info = super().step(action)
-        if len(self._core.episode.turns) == 1:  # an inner wrapper can have raised in `reset`
+        if len(self._core.episode.turns) == 1:  # the last `reset` can have raised early
             self._rewards = []
         parts = {name: float(part) for name, part in info["reward_parts"].items()}
         self._rewards.append((float(reward), parts))
@@ -87,18 +87,18 @@ def with_rewards(
 ) -> Trajectory:
     """Returns a trajectory with the rewards and reward parts of its last turns, in their order."""
     start = len(trajectory.turns) - len(rewards)
-    last = (
+    last_turns = (
         replace(turn, reward=reward, reward_parts=parts)
         for turn, (reward, parts) in zip(trajectory.turns[start:], rewards, strict=True)
     )
-    return replace(trajectory, turns=(*trajectory.turns[:start], *last))
+    return replace(trajectory, turns=(*trajectory.turns[:start], *last_turns))
 
 
 def write_trajectory(folder: str | Path, trajectory: Trajectory) -> Path:
     """Writes a trajectory as a new file of a folder, which is created if missing.
 
-    Any number of threads and processes may write to a folder. File names sort by the time of
-    writing.
+    Any number of threads and processes can write to a folder. The order of file names is the order
+    of writing.
 
     Raises:
         InfrastructureError: The file cannot be written; the message has the reason.
@@ -123,7 +123,7 @@ def read_trajectories(folder: str | Path) -> Iterator[Trajectory]:
             names the file.
     """
     if not Path(folder).is_dir():
-        raise InvalidArgumentError(f"there is no folder {folder}; name a folder of trajectories")
+        raise InvalidArgumentError(f"there is no folder {folder}; use a folder of trajectories")
     for path in sorted(Path(folder).glob("*.json")):
         try:
             yield Trajectory.from_json(json.loads(path.read_bytes()))

@@ -32,8 +32,8 @@ class ShapedReward(
     """Adds weighted parts to the reward, each under its name in ``info["reward_parts"]``.
 
     *At the end*: any reward of `coding_gym.rewards.reward_names`, such as ``patch_similarity`` or
-    ``net_fraction_fixed``. These parts use the patch and the grade of the episode; no test runs
-    again. After an infrastructure failure (``info["mask_sample"]``) the reward has no parts. If the
+    ``net_fraction_fixed``. These parts use the patch and the grade of the episode and run no
+    tests. After an infrastructure failure (``info["mask_sample"]``) the reward has no parts. If the
     policy tampered with the tests, no part is above 0.
 
     *At every turn*: ``visible_tests`` adds ``weight * (gamma * potential after - potential
@@ -45,7 +45,7 @@ class ShapedReward(
     episode, with ``mask_sample``.
     Source: Ng, Harada and Russell, "Policy invariance under reward transformations", ICML 1999.
 
-    A resolved episode always earns more than an unresolved one: the sum of all weights, each times
+    A resolved episode earns more than an unresolved episode: the sum of all weights, each times
     the range of its reward (1 for most, 2 for rewards from -1 to 1), must be less than 1. Use one
     `ShapedReward` for all parts.
 
@@ -80,7 +80,7 @@ class ShapedReward(
         gym.Wrapper.__init__(self, env)
         self._gamma = float(gamma)
         self._visible_weight = weights.pop(VISIBLE_TESTS, 0.0)
-        self._weighted = [(get_reward(name), weight) for name, weight in weights.items()]
+        self._rewards = [(get_reward(name), weight) for name, weight in weights.items()]
         self._check_needs()
         self._check_sum()
         self._potential = 0.0
@@ -88,7 +88,7 @@ class ShapedReward(
         self._potentials: dict[str, float] = {}  # by patch, of this episode
 
     def _check_needs(self) -> None:
-        for reward, _ in self._weighted:
+        for reward, _ in self._rewards:
             needs_tests = "grade" in reward.needs
             if (needs_tests or "resolved" in reward.needs) and not self._core.config.is_graded:
                 raise InvalidArgumentError(
@@ -103,7 +103,7 @@ class ShapedReward(
                 )
 
     def _check_sum(self) -> None:
-        bounds = {reward.name: abs(weight) * reward.span for reward, weight in self._weighted}
+        bounds = {reward.name: abs(weight) * reward.span for reward, weight in self._rewards}
         if self._visible_weight:
             span = _visible_span(self._gamma, self._core.config.limits.max_turns)
             bounds[VISIBLE_TESTS] = abs(self._visible_weight) * span
@@ -136,7 +136,7 @@ class ShapedReward(
 
     def _check_task(self) -> None:
         task = self._core.episode.task
-        problems = {reward.name: reward.why_not_computable(task) for reward, _ in self._weighted}
+        problems = {reward.name: reward.why_not_computable(task) for reward, _ in self._rewards}
         if self._visible_weight and task.runner != RUNNER:
             problems[VISIBLE_TESTS] = f"its tests run with {task.runner!r}, not {RUNNER!r}"
         for name, problem in problems.items():
@@ -170,7 +170,7 @@ class ShapedReward(
             turns = turns[:-1]
         schemas = self._core.toolset.schemas
         sample = Sample(episode.task, episode.grade, self._core.episode.patch(), turns, schemas)
-        parts = {reward.name: weight * reward.value(sample) for reward, weight in self._weighted}
+        parts = {reward.name: weight * reward.value(sample) for reward, weight in self._rewards}
         if sample.is_tampered:  # a negative reward times a negative weight is above 0
             parts = {name: min(part, 0.0) for name, part in parts.items()}
         return {name: float(part) for name, part in parts.items()}
@@ -223,20 +223,20 @@ def _weights(parts: Any) -> dict[str, float]:
                 f"got {weight!r}"
             )
         if name in weights:
-            raise InvalidArgumentError(f"parts name {name!r} twice; add the weights")
+            raise InvalidArgumentError(f"parts must have {name!r} once, got two; add the weights")
         weights[name] = float(weight)
     return weights
 
 
 def _visible_span(gamma: float, max_turns: int | None) -> float:
-    """Returns the range of the undiscounted sum of ``visible_tests`` per unit of weight.
+    """Returns the bound of the undiscounted sum of ``visible_tests`` per unit of weight.
 
-    At least 1, although with ``gamma`` 1 all sums are 0.
+    With ``gamma`` 1 the sum is always 0; the bound is 1, which still limits the weight.
     """
     if gamma == 1:
         return 1.0
     if max_turns is None:
-        raise InvalidArgumentError("gamma below 1 needs max_turns; make the env with max_turns")
+        raise InvalidArgumentError("gamma below 1 needs max_turns, got None; set max_turns")
     return max(1.0, 2 * (1 - gamma) * max_turns)
 
 

@@ -19,16 +19,16 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
     roles, control tokens, tool schemas and the generation prompt; a `coding_gym.Completion` counts
     by its sampled ids. ``info["budget"]["tokens"]`` is the remaining number, reserve included.
 
-    The episode ends with ``max_tokens`` as soon as ``reserve_tokens`` or fewer are left, also
-    between the calls of one action; the first call of an overlong reply still runs. If the
-    prompt alone exceeds this limit, the first step ends the episode without running its action.
+    The episode ends (stop reason ``max_tokens``) as soon as ``reserve_tokens`` or fewer are left,
+    also between the calls of one action; the first call of an overlong reply still runs. If the
+    prompt alone exceeds the budget, the first step ends the episode without running its action.
     Warnings precede results of tools when fewer than 3,000 and fewer than 1,500 tokens are left.
     Warnings and defaults are those of nano-agent 5.0.0.
 
     Args:
         env: A ``CodingRepair-v0`` env, wrapped or not.
         max_tokens: Maximum number of tokens per episode.
-        reserve_tokens: Number of tokens that remain unused.
+        reserve_tokens: Remaining number of tokens at which the episode ends.
         warnings: Whether results of tools contain the warnings.
 
     Raises:
@@ -45,7 +45,7 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
     ) -> None:
         core = core_env("TokenBudget", env)
         fields = {
-            "max_tokens": at_least_one("max_tokens", max_tokens),  # None is refused
+            "max_tokens": at_least_one("max_tokens", max_tokens),  # `Limits` accepts None
             "reserve_tokens": reserve_tokens,
             "warn_tokens": warnings,
         }

@@ -1,4 +1,4 @@
-"""A wrapper that adds the whole chat to the observation."""
+"""A wrapper whose observation is the whole chat."""
 
 from typing import TYPE_CHECKING, Any
 
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 class TranscriptObservation(
     gym.ObservationWrapper[Observation, Any, Observation], gym.utils.RecordConstructorArgs
 ):
-    """Adds the whole chat so far to the observation, in the layout of a model's prompt.
+    """Replaces the ids of the observation by the whole chat, in the layout of a model's prompt.
 
     ``input_ids`` (int32) and ``attention_mask`` (int8), both of shape ``(max_tokens,)``, contain
     the system prompt with the tools, the issue, every reply with its results, and the generation
@@ -39,7 +39,7 @@ class TranscriptObservation(
     *Safe*: text that looks like a control token, in the issue, in a tool's output or in a plain
     reply, is encoded as ordinary characters.
 
-    With byte-level vocabularies the ids outside replies are those of the template's whole text.
+    With byte-level vocabularies the ids outside replies equal those of the template's whole output.
     White space at the ends of contents is kept, although some templates strip it. A template that
     prints the current date prints 2024-01-01.
 
@@ -76,13 +76,13 @@ class TranscriptObservation(
         return super().step(action)
 
     def observation(self, observation: Observation) -> Observation:
-        """Returns the observation with the ids of the chat."""
+        """Returns the observation with the ids and mask of the whole chat."""
         episode = self._core.episode
         if episode is not self._episode:
             self._episode = episode
             self._ids = ChatIds(self._chat)
         encode = self._core.tokenizer.encode
-        turns = episode.turns[self._ids.num_replies :]  # a Stop has no message
+        turns = episode.turns[self._ids.num_replies :]  # a `Stop` adds no message
         replies = [
             turn.token_ids if turn.exact else turn.token_ids or encode(turn.action)
             for turn in turns

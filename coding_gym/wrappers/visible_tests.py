@@ -17,7 +17,7 @@ from coding_gym.task import Task
 from coding_gym.workspace import Template
 
 RUNNER = "pytest"
-"""The only runner whose visible tests can be listed by their files."""
+"""The only runner whose visible tests are found by file names."""
 
 _MAX_FILES = 100
 _LIST = "find . -type f -name '*.py' -not -path './.git/*'"
@@ -32,9 +32,9 @@ def potential(task: Task, template: Template, patch: Patch, backend: str) -> flo
     Raises:
         GradingError, SandboxError: An infrastructure failure.
     """
-    expected = get_runner(RUNNER).files(task)
+    expected_files = get_runner(RUNNER).files(task)
     base_statuses = _base_statuses.get(
-        (backend, template.spec.image, template.key, expected),
+        (backend, template.spec.image, template.key, expected_files),
         lambda: _run_on_base(task, template, backend),
     )
     if not base_statuses or patch.is_empty:

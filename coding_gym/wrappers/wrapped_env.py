@@ -27,7 +27,7 @@ def dict_space(wrapper: str, env: gym.Env[Any, Any]) -> spaces.Dict:
 def state_in(options: Mapping[str, Any] | None, wrapper: gym.Wrapper[Any, Any, Any, Any]) -> Any:
     """Returns the state of a wrapper in the snapshot of a reset, or None.
 
-    A state from a file has lists instead of tuples. The env rejects invalid options.
+    A state from a file has lists instead of tuples. The env checks the options.
     """
     snapshot = options.get("snapshot") if isinstance(options, Mapping) else None
     return snapshot.state_of(wrapper) if isinstance(snapshot, EnvSnapshot) else None

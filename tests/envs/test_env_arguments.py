@@ -1,5 +1,7 @@
 """Invalid calls and arguments are refused; any Unicode text is a valid action."""
 
+import re
+from inspect import getdoc, signature
 from typing import Any
 
 import pytest
@@ -7,6 +9,7 @@ from episodes import SUBMIT
 
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.envs.spaces import ActionText
+from coding_gym.episode import EpisodeConfig
 from coding_gym.errors import (
     EpisodeError,
     InvalidArgumentError,
@@ -55,6 +58,12 @@ def test_a_wrong_argument_is_named(
 ) -> None:
     with pytest.raises(error, match=named):
         CodingRepairEnv(**{"tasks": [tiny_row]} | arguments)
+
+
+def test_class_docstring_names_all_episode_arguments() -> None:
+    entry = (getdoc(CodingRepairEnv) or "").partition("**episode:")[2].partition("\n\n")[0]
+    *arguments, unknown = signature(EpisodeConfig.from_config).parameters
+    assert (re.findall(r"``(\w+)``", entry), unknown) == (arguments, "unknown")
 
 
 def test_reset_options_pick_a_task(env: CodingRepairEnv, tiny_row: dict[str, Any]) -> None:

@@ -1,4 +1,4 @@
-"""The types of a format, the result of its reader at a mark, and a parsed reply."""
+"""Data classes: a format, the result of a reader at a mark, and a parsed reply."""
 
 import re
 from collections.abc import Sequence

@@ -26,15 +26,15 @@ _TOOL_CALLS = re.compile(r"""["']tool_calls["']\s*+:""")
 
 
 def read_call(item: Any) -> ToolCall:
-    """Converts a JSON value to a tool call."""
-    inner = item.get("function", item) if isinstance(item, Mapping) else {}
-    inner = inner if isinstance(inner, Mapping) else item
-    name_keys = [key for key in _NAME_KEYS if key in inner]
-    keys = [key for key in _ARGUMENT_KEYS if key in inner]
-    if not name_keys or not (keys or _OTHER_KEYS.issuperset(inner)):
+    """Converts a JSON value to a tool call; raises FormatError for a value without a call."""
+    fields = item.get("function", item) if isinstance(item, Mapping) else {}
+    fields = fields if isinstance(fields, Mapping) else item
+    name_keys = [key for key in _NAME_KEYS if key in fields]
+    argument_keys = [key for key in _ARGUMENT_KEYS if key in fields]
+    if not name_keys or not (argument_keys or _OTHER_KEYS.issuperset(fields)):
         raise FormatError(f'an object with "name" and "arguments" is needed, got {item!r:.60}')
-    arguments = inner[keys[0]] if keys else None
-    return named_call(inner[name_keys[0]], arguments, str(item.get("id") or ""))
+    arguments = fields[argument_keys[0]] if argument_keys else None
+    return named_call(fields[name_keys[0]], arguments, str(item.get("id") or ""))
 
 
 def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
@@ -93,23 +93,23 @@ def read_marked(row: Format, text: str, start: int, _tools: KnownTools) -> Piece
     closes = rf"\s*(?:{row.closes or '(?!)'})"
     if name and (closing := match_at(closes, text, opening.end())):
         return Piece([ToolCall(name, {}, call_id)], closing.end())
-    first, end = decode(text, opening.end())
-    values, end = ([first], end) if name else _values(text, first, end)
+    first_value, end = decode(text, opening.end())
+    values, end = ([first_value], end) if name else _values(text, first_value, end)
     closing = match_at(closes, text, end)
     if closing is None:
         sections = f"|{row.section}" if row.section else ""
         closing = match_at(rf"\s*(?={row.opens}{sections}|\Z)", text, end)
     if closing is None:
         raise FormatError.at("the JSON must end with its closing mark", text, end)
-    calls = [named_call(name, first, call_id)] if name else _calls(values)
+    calls = [named_call(name, first_value, call_id)] if name else _calls(values)
     if not calls:
         raise FormatError("there is no call between the marks")
     return Piece(calls, closing.end())
 
 
-def _values(text: str, first: Any, end: int) -> tuple[list[Any], int]:
-    """Returns ``first``, the JSON values after its end at ``end``, and the end of the last."""
-    values = [first]
+def _values(text: str, first_value: Any, end: int) -> tuple[list[Any], int]:
+    """Returns ``first`` and the JSON values that follow it at ``end``, and the end of the last."""
+    values = [first_value]
     while len(values) <= MAX_CALLS and (separator := _SEPARATOR.match(text, end)):
         if not text.startswith(("{", "["), separator.end()):
             break
@@ -148,7 +148,7 @@ def mentions_call(text: str) -> bool:
 
 
 def _is_call(item: Any, tools: KnownTools) -> bool:
-    """Whether a JSON value has the form of a call: a name with arguments, or a tool's name."""
+    """Whether a JSON value has the form of a call: a name with arguments, or a known tool."""
     if not isinstance(item, dict):
         return False
     if isinstance(item.get("function"), dict):

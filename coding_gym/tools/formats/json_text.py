@@ -58,8 +58,8 @@ def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     """Returns pairs as an object; raises FormatError for a repeated key, which hides a value."""
     fields = dict(pairs)
     if len(fields) < len(pairs):
-        repeated = Counter(key for key, _ in pairs).most_common(1)[0][0]
-        raise FormatError(f"the key {repeated[:40]!r} occurs twice")
+        repeated_key = Counter(key for key, _ in pairs).most_common(1)[0][0]
+        raise FormatError(f"the key {repeated_key[:40]!r} occurs twice")
     return fields
 
 

@@ -1,4 +1,4 @@
-"""The parser of replies: scans for marks, selects formats for ``auto``, skips reasoning."""
+"""Parses replies: searches for marks, selects formats for ``auto``, skips reasoning."""
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -244,7 +244,7 @@ class _Scan:
         if self.is_prose:
             return None
         piece = json_calls.read_bare(self.text, start, self.tools)
-        self.is_prose = piece is None  # more attempts would take quadratic time
+        self.is_prose = piece is None  # each attempt can read all the text
         return piece
 
     def _result(self) -> ParsedAction:

@@ -60,7 +60,7 @@ def _read_calls(text: str, position: int, *, is_gemma: bool = False) -> tuple[li
         position, mark = token.end(), token["mark"]
         if token["call"]:
             if any(pair != _CLOSERS["["] for pair in closers):
-                raise FormatError.at("a call is inside another one", text, position)
+                raise FormatError.at("a call must not be inside another call", text, position)
             parts.append(f'{{"name": {to_json(token["call"])}, "arguments": {{')
             closers.append(("}" if is_gemma else ")", "}}"))
         elif not closers and mark != "[":
@@ -81,7 +81,7 @@ def _read_calls(text: str, position: int, *, is_gemma: bool = False) -> tuple[li
 
 
 def _json_token(token: re.Match[str], mark: str | None) -> str:
-    """Converts a token that is not a bracket to JSON."""
+    """Converts a string, a key, a word, a comma or a colon to JSON text."""
     groups = token.groupdict()
     if groups["string"] is not None:
         content = groups.get("text")

@@ -19,7 +19,7 @@ def open_parser(tokenizer: "Tokenizer | None", schemas: Sequence[Mapping[str, An
     """Returns a parser of one reply to a chat with these tools.
 
     Raises:
-        InvalidArgumentError: The tokenizer has no response template, or a template of it fails.
+        InvalidArgumentError: The tokenizer has no response template, or one of its templates fails.
     """
     backend: Any = getattr(tokenizer, "backend", None)
     name = getattr(tokenizer, "name", None)

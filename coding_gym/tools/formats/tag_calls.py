@@ -38,14 +38,14 @@ def read_tags(row: Format, text: str, start: int, tools: KnownTools) -> Piece:
 def _read_arguments(
     row: Format, text: str, position: int, schemas: Mapping[str, Schema]
 ) -> tuple[dict[str, Any], int]:
-    """Returns the arguments of a call, and the position after them.
+    """Returns a call's arguments by name, and the position after them.
 
     A value ends at the first closing tag that precedes another argument, the closing tag of the
     call, or the end of the text. If a line of the value begins with the tag of another argument,
     the closing tag is missing.
     """
-    following = rf"\s*+(?:{row.argument}|{row.closes}|\Z)"
-    end = re.compile(rf"{row.argument_closes}(?={following})")
+    next_mark = rf"\s*+(?:{row.argument}|{row.closes}|\Z)"
+    value_end = re.compile(rf"{row.argument_closes}(?={next_mark})")
     line_tag = re.compile(rf"^[ \t]*{row.argument}", re.MULTILINE)
     arguments: dict[str, Any] = {}
     while tag := match_at(rf"\s*+{row.argument}", text, position):
@@ -54,7 +54,7 @@ def _read_arguments(
             raise FormatError.at(
                 f"the argument name {key[:40]!r} is empty or used twice", text, position
             )
-        closing = end.search(text, tag.end())
+        closing = value_end.search(text, tag.end())
         value = text[tag.end() : closing.start() if closing else None]
         names_in_value = {name.strip() for name in line_tag.findall(value)}
         if closing is None or not names_in_value.isdisjoint(schemas):
@@ -69,9 +69,9 @@ def _read_arguments(
 def read_block(row: Format, text: str, start: int, tools: KnownTools) -> Piece:
     """Reads a fenced block of bash: a command, or only the name of a tool without arguments."""
     opening = match_at(row.opens, text, start)
-    first = opening.end() if opening else start
-    closing = re.compile(rf"^{row.closes}", re.MULTILINE).search(text, first)
-    block = text[first : closing.start() if closing else None].removesuffix("\n")
+    body = opening.end() if opening else start
+    closing = re.compile(rf"^{row.closes}", re.MULTILINE).search(text, body)
+    block = text[body : closing.start() if closing else None].removesuffix("\n")
     if closing is None or "\n```" in f"\n{block}":
         raise FormatError("a block must end with a line ```, and no other line may begin with ```")
     shell = tools.shell()
