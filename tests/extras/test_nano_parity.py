@@ -143,7 +143,7 @@ def play_ours(
     replies: Sequence[Sequence[dict[str, Any]]], row: dict[str, Any], limits: dict[str, Any]
 ) -> tuple[list[dict[str, Any]], str]:
     """Returns the chat of an episode for the calls of each reply, and the stop reason."""
-    env = CodingRepairEnv([row], max_turns=500, limits=limits)
+    env = CodingRepairEnv(tasks=[row], max_turns=500, limits=limits)
     _, info = env.reset()
     messages = list(info["messages"])
     for calls in replies:
