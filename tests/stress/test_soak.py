@@ -68,4 +68,6 @@ def test_opening_and_closing_leaves_nothing(
     before = count_resources(tmp_path, helpers)
     for number in range(num_cycles):
         cycle(backend, number)
-    assert count_resources(tmp_path, helpers) == before
+    after = count_resources(tmp_path, helpers)
+    # Resources of earlier tests in this process can be freed meanwhile.
+    assert {name: count for name, count in after.items() if count > before[name]} == {}
