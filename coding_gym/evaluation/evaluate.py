@@ -151,7 +151,9 @@ def _play(
     pending = [(task, n) for task, n in planned if (task.task_id, n) not in done]
     on_start(runner, len(planned), outcomes)
     if images_window is not None:
-        runner.images = ImageWindows(pending, images_window, runner.config.sandbox.name)
+        runner.images = ImageWindows(
+            pending, images_window, runner.config.sandbox.name, lambda: bool(runner.stop_reason)
+        )
         pending = runner.images.attempts
 
     def record(trajectory: Trajectory) -> None:

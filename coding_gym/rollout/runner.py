@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import nullcontext, suppress
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import takewhile
@@ -20,6 +20,7 @@ from coding_gym.errors import (
     CodingGymError,
     InfrastructureError,
     InvalidTaskError,
+    SandboxError,
     SandboxUnavailableError,
 )
 from coding_gym.rollout.image_windows import ImageWindows
@@ -115,7 +116,9 @@ class Runner:
 
             async def work() -> None:
                 for task, attempt in takewhile(lambda _: not self.stop_reason, remaining):
-                    trajectory = await self.play(task, attempt, threads)
+                    trajectory = await self._play_in_image(task, attempt, threads)
+                    if trajectory is None:
+                        break
                     self._count(trajectory)
                     await loop.run_in_executor(records, on_done, trajectory)
 
@@ -143,6 +146,33 @@ class Runner:
             problem = f"max_lost: the last {self._num_lost} attempts ended with an error"
         self.stopped = self.stopped or problem
 
+    async def _play_in_image(
+        self, task: Task, attempt: int, threads: Executor
+    ) -> Trajectory | None:
+        """Plays an attempt after its image is pulled; returns None if the run has stopped then."""
+        if self.images is None:
+            return await self.play(task, attempt, threads)
+        try:
+            async with self.images.pulled(task):
+                return None if self.stop_reason else await self.play(task, attempt, threads)
+        except SandboxUnavailableError:
+            raise
+        except SandboxError as failure:
+            return self.lost_attempt(task, attempt, str(failure))
+
+    def lost_attempt(self, task: Task, attempt: int, error: str) -> Trajectory:
+        """Returns the record of an attempt that could not be played."""
+        return Trajectory(
+            task_id=task.task_id,
+            agent=self.player.name,
+            model=self.player.model,
+            seed=attempt_seed(self.seed, task.task_id, attempt),
+            attempt=attempt,
+            run_id=self.run_id,
+            error=public_text(error),
+            error_class="sandbox",
+        )
+
     async def play(self, task: Task, attempt: int, threads: Executor) -> Trajectory:
         """Plays one attempt to its end and returns its record, which includes failures."""
         started_at = datetime.now(UTC)
@@ -151,12 +181,11 @@ class Runner:
         live = LiveEpisode(episode, threads, seed, attempt, self.on_turn)
         failure: Exception | None = None
         try:
-            async with self.images.pulled(task) if self.images else nullcontext():
-                try:
-                    await live.play(self.player)
-                finally:
-                    # On another thread: all of `threads` may wait for commands that `close` ends.
-                    await asyncio.shield(asyncio.to_thread(episode.close))
+            try:
+                await live.play(self.player)
+            finally:
+                # On another thread: all of `threads` may wait for commands that `close` ends.
+                await asyncio.shield(asyncio.to_thread(episode.close))
         except SandboxUnavailableError:
             raise
         except Exception as problem:  # noqa: BLE001 - a failure of an agent must not end the run
