@@ -193,8 +193,8 @@ class Trajectory(JsonRecord):
         duration_s: Wall time after the sandbox was opened, in seconds, grading included.
         num_prefix_breaks: Number of prompts that do not continue the previous prompt and reply;
             each starts another training sample. None if the server returned no token ids.
-        settings: The other arguments of the episode, JSON values; empty in records of older
-            versions. `coding_gym.resume_from` needs it.
+        settings: Further arguments of the episode, as JSON values; empty in records of older
+            versions. `coding_gym.resume_from` needs them.
     """
 
     schema_version: int = SCHEMA_VERSION

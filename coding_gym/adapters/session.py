@@ -210,7 +210,7 @@ async def play_chat(session: Session, ask: Callable[[dict[str, Any]], Awaitable[
     Actions run in a thread, so that one event loop plays many episodes at the same time.
 
     Args:
-        session: A started episode; if it has ended, nothing is done.
+        session: A started episode; if it has ended, the function returns immediately.
         ask: Returns the reply to a value of `Session.chat`: a text, a `Completion`, or a `Stop`,
             which ends the episode and grades the tree.
     """

@@ -51,15 +51,16 @@ class CapturedRequests:
 
     Requests are sent one at a time; the limits are checked before each request. They apply to the
     replies (as turns), the tool calls in replies, the tokens of the last prompt and its reply, and
-    the time since the first request. A reply to a disconnected client is charged, not recorded.
+    the time since the first request. If the client disconnects, the reply counts towards the limits
+    and is not recorded.
 
     Args:
         live: The episode.
         complete: Sends a request to the model and returns its reply.
 
     Attributes:
-        failure: The error that stops all further requests, or None. A prompt that is too long does
-            not stop them, nor does a request that the server refuses after the first reply.
+        failure: The error that stops all further requests, or None. Prompts that are too long, and
+            requests that the server refuses after the first reply, stop no further requests.
         limit: The limit that stops all further requests, or None.
         is_too_long: Whether a prompt was longer than the model's context.
         replies: The recorded replies.
@@ -77,7 +78,7 @@ class CapturedRequests:
         self._sending = asyncio.Lock()
         self._tools: list[dict[str, Any]] = []
         self._messages: list[Message] = []
-        self._new_messages: dict[int, list[Message]] = {}  # by the number of the reply before
+        self._new_messages: dict[int, list[Message]] = {}  # by number of the preceding reply
         self._chats = PastChats(_key)
 
     async def ask(
@@ -178,7 +179,7 @@ class CapturedRequests:
 
 
 def _key(message: Message) -> str:
-    """Returns role, content and call ids as JSON; harnesses replace malformed arguments."""
+    """Returns role, content and call ids as JSON; not arguments, which harnesses can change."""
     ids = [call.get("id") for call in message.get("tool_calls", ())]
     return json.dumps([message["role"], message["content"], ids])
 
@@ -213,7 +214,7 @@ class CaptureEndpoint:
         self.path = folder / "socket"
         self._requests, self._grace_s = requests, grace_s
         self._reading = asyncio.Semaphore(_MAX_READS)
-        self._connections: set[asyncio.Task[None]] = set()  # limited by the sandbox's forwarder
+        self._connections: set[asyncio.Task[None]] = set()  # the forwarder limits them
 
     async def __aenter__(self) -> Self:
         with short_path(self.path) as name:
@@ -274,7 +275,7 @@ class CaptureEndpoint:
         method, target, *_ = [*request_line.decode("latin-1").split(" "), ""]
         route = target.partition("?")[0]
         async with self._reading:
-            data = await reader.readexactly(int(length))  # clients send all before they read
+            data = await reader.readexactly(int(length))  # clients send, then read
             if not hmac.compare_digest(token.encode(), self.api_key.encode()):
                 raise _HTTPError(401, "the API key must be the key of this episode")
             if method != "POST" or route not in ROUTES:

@@ -20,7 +20,8 @@ class Sampling(JsonRecord):
         temperature: Divisor of the logits, 0 or more.
         top_p: Cumulative probability of the candidate tokens, above 0 and at most 1.
         top_k: Number of candidate tokens; supported by vLLM and SGLang.
-        min_p: Minimum share of the most probable token's probability; supported by vLLM and SGLang.
+        min_p: Minimum probability of candidate tokens, as a fraction of the highest probability;
+            supported by vLLM and SGLang.
         max_tokens: Maximum tokens of one reply, by default 4,096 as in nano-agent; the client
             lowers it if the server refuses it as too large.
         reasoning_effort: The amount of reasoning, such as ``"low"``.

@@ -324,7 +324,8 @@ class HarnessPlayer(Player):
         if not (requests.replies or requests.is_too_long or requests.limit):
             raise HarnessError(f"{self.name} ended before the first reply of the model: {outcome}")
         reason = self._reason(requests, result)
-        is_failure, text = reason is StopReason.STOPPED, f"{self.name} has ended: {reason}"
+        is_failure = reason is StopReason.STOPPED
+        text = f"{self.name} has ended: {reason}"
         await live.step(Stop(text if is_failure else f"{text}, {outcome}"))
         live.record_fields["turns"] += live.episode.turns
         if live.episode.stop_reason is StopReason.STOPPED:

@@ -130,7 +130,7 @@ class LiveEpisode:
             await self.step(Stop(f"the agent {player.name} stopped"))
 
     async def start(self, change: Callable[[SandboxSpec], SandboxSpec] = lambda spec: spec) -> None:
-        """Opens the sandbox; if that fails, the episode has ended. Arguments as `Episode.start`."""
+        """Opens the sandbox, as `Episode.start` does; ends the episode if there is no sandbox."""
         await self.in_thread(self.episode.start, change)
         self.start_s = time.perf_counter()  # installations are not part of the duration
         if self.episode.error:
@@ -149,7 +149,7 @@ class LiveEpisode:
         return turn
 
     def count(self, action: str | Reply) -> None:
-        """Records the request of a turn, if it has one, without running the calls of the reply."""
+        """Records the model request of a turn, or None; does not run the calls of the reply."""
         call = action.call if isinstance(action, Reply) else None
         if isinstance(action, Reply) and action.prompt_ids and action.action.token_ids:
             prompt = action.prompt_ids

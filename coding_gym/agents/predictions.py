@@ -77,13 +77,13 @@ def read_predictions(path: str | Path) -> tuple[dict[str, list[str]], str]:
             f"{path} has patches of {len(models)} models ({', '.join(sorted(models)[:3])}); write "
             "one file per model"
         )
-    fewest = min(patches, key=lambda task_id: len(patches[task_id]))
-    most = max(patches, key=lambda task_id: len(patches[task_id]))
-    if len(patches[fewest]) < len(patches[most]):
+    fewest_id = min(patches, key=lambda task_id: len(patches[task_id]))
+    most_id = max(patches, key=lambda task_id: len(patches[task_id]))
+    if len(patches[fewest_id]) < len(patches[most_id]):
         raise InvalidArgumentError(
-            f"{path} has {len(patches[most])} patches of {most} and {len(patches[fewest])} of "
-            f"{fewest}; each instance needs the same number; correct misspelt ids, or add empty "
-            "patches"
+            f"{path} has {len(patches[most_id])} patches of {most_id} and "
+            f"{len(patches[fewest_id])} of {fewest_id}; each instance needs the same number; "
+            "correct misspelt ids, or add empty patches"
         )
     return patches, models.pop()
 

@@ -54,7 +54,7 @@ def gold(episode: Episode, _seed: int = 0) -> Iterator[Completion]:
         InvalidArgumentError: No tool of the toolset runs a shell command.
     """
     if episode.task.gold_patch:
-        yield applying(episode, episode.task.gold_patch)
+        yield apply_diff(episode, episode.task.gold_patch)
     yield from submission(episode)
 
 
@@ -109,8 +109,8 @@ def shell(episode: Episode, command: str) -> Completion:
     return Completion("", calls=[ToolCall(tool, {argument: command})])
 
 
-def applying(episode: Episode, diff: str) -> Completion:
-    """Returns the action that applies a unified diff by a shell command; errors of `shell`."""
+def apply_diff(episode: Episode, diff: str) -> Completion:
+    """Returns the action that applies a unified diff by a shell command; raises as `shell`."""
     lines = diff.split("\n")
     is_plain = diff.endswith("\n") and _END_OF_DIFF not in lines and not set(diff) & set("\r\0`")
     if is_plain and diff == diff.encode("utf-8", "replace").decode():

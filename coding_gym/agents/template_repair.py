@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from coding_gym.agents.scripted import applying, shell, submission
+from coding_gym.agents.scripted import apply_diff, shell, submission
 from coding_gym.episode import Episode
 from coding_gym.errors import InfrastructureError
 from coding_gym.repair.localisation import localise
@@ -30,7 +30,7 @@ def template_repair(episode: Episode, _seed: int = 0) -> Iterator[str]:
     shell(episode, "")  # raises before the search
     patch = _find_patch(episode)
     if patch:
-        yield applying(episode, patch)
+        yield apply_diff(episode, patch)
         yield shell(episode, _TESTS)
     yield from submission(episode)
 

@@ -27,7 +27,7 @@ NUM_TASKS = 12
 
 
 def demo() -> None:
-    """Repair 12 bundled tasks with an agent without a model; print the first turn by turn."""
+    """Repair 12 bundled tasks with an agent without a model; print each turn of the first."""
     console = terminal()
     config = EpisodeConfig.from_config(tasks="bundled")
     first, *others = _easiest(config.tasks)

@@ -91,7 +91,7 @@ class Episode:
 
     Attributes:
         task, config: The task to repair, and the settings.
-        toolset, tokenizer, tool_format: As in the config.
+        toolset, tokenizer, tool_format: The toolset, the tokenizer and the format of the config.
         template: The template of the open sandbox, or None.
         bounds: The limits of the config, with the task's limit of turns if that is lower.
         usage: The usage of ``bounds`` so far.

@@ -21,7 +21,7 @@ class RayRunner(Runner):
     """Plays attempts on all nodes of a cluster that have CPUs; `RayNodes` places them.
 
     Every node builds the templates of its tasks, and needs this package and the files of the tasks
-    at the same paths. Attempts of a lost node are played on other nodes; later nodes are used.
+    at the same paths. Attempts of a lost node are played on other nodes; nodes that join are used.
     A node without ``OPENAI_API_KEY`` uses the key of the driver.
 
     Attributes:
@@ -80,7 +80,7 @@ class RayRunner(Runner):
 
     def _pickled(self) -> bytes:
         """Returns the pickled runner that plays the attempts of a node."""
-        plain = Runner(
+        node_runner = Runner(
             config=replace(self.config, tasks=()),  # `play` receives each task
             player=self.player,
             concurrency=self.concurrency,
@@ -88,7 +88,7 @@ class RayRunner(Runner):
             run_id=self.run_id,
         )
         try:
-            pickled: bytes = import_extra("ray", "ray").cloudpickle.dumps(plain)
+            pickled: bytes = import_extra("ray", "ray").cloudpickle.dumps(node_runner)
         except TypeError as problem:
             raise InvalidArgumentError(
                 f"agent {self.player.name!r} cannot be sent to other nodes: {problem}"
@@ -97,7 +97,7 @@ class RayRunner(Runner):
 
 
 class _Player:
-    """The actor: plays the attempts of a node in one event loop."""
+    """The Ray actor that plays the attempts of one node, in one event loop."""
 
     def __init__(self, runner: bytes, api_key: str) -> None:
         if api_key:

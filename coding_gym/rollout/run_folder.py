@@ -76,7 +76,7 @@ class Outcome(JsonRecord):
 class RunFolder:
     """The folder of a run; `create` makes a new folder, `open` reads an existing folder.
 
-    Any number of processes may read a folder while one writes to it.
+    Any number of processes can read a folder while one process writes to it.
 
     Args:
         path: The folder.

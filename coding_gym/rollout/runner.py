@@ -45,15 +45,16 @@ class Runner:
         run_id: The run's id in records.
         max_cost: No more episodes begin after the ended episodes have cost this much; running
             episodes are played to their end.
-        max_tokens: As ``max_cost``, for the tokens of prompts and replies.
+        max_tokens: As ``max_cost``, for the number of tokens of prompts and replies.
         max_lost: No more episodes begin after this many consecutive attempts ended with an error.
         cost: Cost of the requests of all ended episodes, in the currency of the prices; a resumed
-            run starts with that of its earlier episodes.
-        tokens: Tokens of prompts and replies, as for ``cost``.
-        images: Pulls and removes the images of tasks; None if all images are present.
-        on_turn: Called with every turn, on Ray at the end of its episode; without Ray, turns of a
-            harness have no results.
-        stopped: A reason why no more episodes begin, other than cost and tokens; "" for none.
+            run starts with the cost of its earlier episodes.
+        tokens: Tokens of the prompts and replies of all ended episodes, as for ``cost``.
+        images: Pulls and removes the images of tasks; None if all images are on disk.
+        on_turn: Called with every turn; on Ray after the end of the episode, else immediately, when
+            the turns of a harness have no results yet.
+        stopped: The reason why no more episodes begin, other than ``max_cost`` and ``max_tokens``;
+            "" if there is no other reason.
 
     Raises:
         InvalidArgumentError: The agent cannot enforce a limit of the episodes.
@@ -88,7 +89,7 @@ class Runner:
         return self.stopped
 
     def interrupt(self) -> None:
-        """Starts no more episodes, as Ctrl-C does; running episodes continue to their end."""
+        """Lets no more episodes begin, as Ctrl-C does; running episodes continue to their end."""
         _log.warning(
             "interrupted: running episodes continue to their end; interrupt again to stop them"
         )
@@ -220,7 +221,7 @@ def _record(live: LiveEpisode, failure: Exception | None) -> Trajectory:
 
 
 def _error(stop_reason: StopReason | None, failure: Exception | None) -> tuple[str, str]:
-    """Returns the message and the class of a failure; "" for a failure that the record has."""
+    """Returns message and class of a failure; the message is "" if the record has the message."""
     match failure:
         case None:
             sandbox = "sandbox" if stop_reason is StopReason.SANDBOX_ERROR else ""
@@ -241,7 +242,7 @@ def run_in_thread(
 
     Args:
         episodes: The coroutine.
-        on_interrupt: Called at the first Ctrl-C, which then cancels nothing; the second cancels.
+        on_interrupt: Called at the first Ctrl-C; then only the second Ctrl-C cancels the coroutine.
     """
     loop = asyncio.new_event_loop()
     task = loop.create_task(episodes)
@@ -270,7 +271,7 @@ def run_in_thread(
 
 
 def _usage(record: Trajectory, calls: Sequence[ModelCall]) -> dict[str, Any]:
-    """Returns an episode's usage with the sums over its requests, and their cost."""
+    """Returns the record's ``usage``, with sums over the model requests, and its ``cost``."""
     if not calls:
         return {}
     names = (*TOKEN_COUNTS, "cached_tokens", "num_retries")
