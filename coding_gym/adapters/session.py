@@ -86,7 +86,7 @@ class Session:
 
     @property
     def text(self) -> str:
-        """The new text after the last action; control tokens in it are split."""
+        """The new text after the last action, with control tokens split."""
         return neutralise(self.info["text"], self._control_tokens)
 
     @property
@@ -168,7 +168,7 @@ class Session:
             _log.warning(_FAILURE, self.info["task_id"], self.info["error"])
 
     def finish(self, why: str) -> None:
-        """Ends the episode if it is running, and grades the tree.
+        """Ends a running episode and grades the tree; does nothing after the end.
 
         Args:
             why: The reason, for the record.

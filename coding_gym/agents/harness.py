@@ -61,7 +61,7 @@ _BUILD_VARIABLES = {
     "TMPDIR": _SCRATCH,
     "XDG_CACHE_HOME": _SCRATCH,
     "npm_config_cache": _SCRATCH,
-    "NODE_EXTRA_CA_CERTS": "/etc/ssl/certs/ca-certificates.crt",  # npm ignores it by default
+    "NODE_EXTRA_CA_CERTS": "/etc/ssl/certs/ca-certificates.crt",  # not npm's default
 }
 _BUILD_LIMITS = SandboxLimits(
     disk_bytes=4 << 30, num_inodes=1_000_000, num_processes=1024, file_bytes=4 << 30
@@ -186,7 +186,7 @@ def get_harness(name: str) -> Harness:
 def with_layer(harness: Harness, backend: SandboxBackend, spec: SandboxSpec) -> SandboxSpec:
     """Returns a sandbox's spec with the packages of a harness as a read-only layer.
 
-    The first call for a list of packages installs them, in a sandbox with network.
+    The first call with a list of packages installs the packages, in a sandbox with network.
 
     Raises:
         TemplateError: The installation failed; the message names the log.
@@ -205,10 +205,7 @@ def with_layer(harness: Harness, backend: SandboxBackend, spec: SandboxSpec) -> 
         _log.warning("installing %s with dependencies; later runs use this installation", packages)
         layer, scratch = folder / "layer", folder / "scratch"
         build_spec = SandboxSpec(
-            python=python,
-            limits=_BUILD_LIMITS,
-            network=True,
-            env=_BUILD_VARIABLES,
+            python=python, limits=_BUILD_LIMITS, network=True, env=_BUILD_VARIABLES
         )
         with build_sandbox(backend, build_spec, {LAYER: layer, _SCRATCH: scratch}) as sandbox:
             installation = Installation(

@@ -45,7 +45,7 @@ async def play_by_ids(live: LiveEpisode, tokenizer: str, sample: Sample) -> None
 
     Args:
         live: The episode.
-        tokenizer: The name of the model's tokenizer, which the episode must use too.
+        tokenizer: The name of the tokenizer of the model and of the episode.
         sample: Samples the replies.
 
     Raises:

@@ -37,7 +37,7 @@ class Player(Protocol):
     model: str
 
     async def play(self, live: "LiveEpisode") -> None:
-        """Starts an episode and plays it.
+        """Starts and plays an episode.
 
         The agent awaits `LiveEpisode.start`, and then `LiveEpisode.step` until the episode has
         ended. If the agent returns before the end, the episode is stopped and the tree is graded.
@@ -50,8 +50,8 @@ class Player(Protocol):
     def chat(self, seed: int) -> Complete:  # noqa: ARG002 - only agents with a model use it
         """Returns the function by which the agent's model replies to the requests of a harness.
 
-        The agent's sampling settings take precedence over those of a request; of the two values of
-        ``max_tokens`` the smaller one applies.
+        The agent's sampling settings take precedence over the settings in a request, except that
+        the smaller value of ``max_tokens`` applies.
 
         Args:
             seed: The seed of the attempt.

@@ -1,4 +1,4 @@
-"""The agent whose patches are those of a predictions file."""
+"""An agent whose patches come from a predictions file."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ Patches = Mapping[str, Sequence[str]]
 
 
 class PatchAgent(Player):
-    """Grades patches instead of the tree; the grader applies them as SWE-bench does.
+    """Ends each episode with a patch, which is graded instead of the tree, as in SWE-bench.
 
     Args:
         name: The agent's name in records.
@@ -52,9 +52,9 @@ class _Prediction(JsonRecord):
 def read_predictions(path: str | Path) -> tuple[dict[str, list[str]], str]:
     """Reads a predictions file in SWE-bench's form.
 
-    A ``.json`` file has a list, or an object by ``instance_id``; any other file is JSONL. Its rows
-    have ``instance_id``, ``model_patch`` (null counts as empty) and ``model_name_or_path``. Rows of
-    the same id are its attempts, in the order of the file.
+    A ``.json`` file has a list, or an object by ``instance_id``; any other file is JSONL. The rows
+    have ``instance_id``, ``model_patch`` (null counts as empty) and ``model_name_or_path``. Rows
+    with the same id are the attempts at this task, in the order of the file.
 
     Returns:
         The patches of each task, and the model's name ("" if the rows have no name).

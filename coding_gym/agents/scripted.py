@@ -59,7 +59,7 @@ def gold(episode: Episode, _seed: int = 0) -> Iterator[Completion]:
 
 
 def submission(episode: Episode, _seed: int = 0) -> Iterator[Completion]:
-    """Yields the action that submits, if the toolset has a tool for it.
+    """Yields the action that submits, if the toolset has a tool for submissions.
 
     An episode whose agent ends without a submission is stopped and graded.
     """
@@ -101,7 +101,7 @@ def shell(episode: Episode, command: str) -> Completion:
     """
     tools = KnownTools(episode.toolset.schemas)
     tool, argument = tools.shell() or ("", "")
-    if tool not in SHELLS:  # other tools have an argument "command" too
+    if tool not in SHELLS:  # the argument "command" alone does not make a tool a shell
         raise InvalidArgumentError(
             f"the agent needs a tool that runs a shell command; the toolset "
             f"{episode.toolset.name!r} has {', '.join(tools.names)}; choose another toolset"

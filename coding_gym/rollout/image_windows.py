@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class ImageWindows:
-    """Pulls each image before the first attempt that needs it, and removes it after the last one.
+    """Pulls each image before its first attempt begins, and removes it after its last attempt.
 
     While attempts use the images of one window, the images of the next window are pulled, so at
     most two windows of images are on disk. Images that existed before the run are kept. A running
@@ -35,7 +35,7 @@ class ImageWindows:
         is_over: Returns whether no more attempts begin; then no more images are pulled.
 
     Attributes:
-        attempts: The attempts, in the order in which they must begin: that of the pulls.
+        attempts: The attempts in the order of the pulls; they must begin in this order.
 
     Raises:
         InvalidArgumentError: The backend does not use pulled images.

@@ -175,7 +175,7 @@ class Runner:
         )
 
     async def play(self, task: Task, attempt: int, threads: Executor) -> Trajectory:
-        """Plays one attempt to its end and returns its record, which includes failures."""
+        """Plays one attempt and returns its record; a failure is part of the record."""
         started_at = datetime.now(UTC)
         seed = attempt_seed(self.seed, task.task_id, attempt)
         episode = Episode(task, self.config)
@@ -238,7 +238,7 @@ def _error(stop_reason: StopReason | None, failure: Exception | None) -> tuple[s
 def run_in_thread(
     episodes: Coroutine[Any, Any, None], on_interrupt: Callable[[], None] | None = None
 ) -> None:
-    """Runs a coroutine in a thread, since notebooks already run a loop; Ctrl-C cancels it.
+    """Runs a coroutine in a thread, because notebooks run an event loop; Ctrl-C cancels it.
 
     Args:
         episodes: The coroutine.
