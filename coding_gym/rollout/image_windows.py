@@ -66,14 +66,10 @@ class ImageWindows:
         self._on_disk: set[str] = set()  # images whose pull has begun, until they are removed
 
     @asynccontextmanager
-    async def pulled(self, task: Task) -> AsyncIterator[None]:
-        """Waits for the image of an attempt; removes it after the last attempt that needs it.
+    async def pulled(self, task: Task) -> AsyncIterator[SandboxError | None]:
+        """Waits for the image of an attempt and yields None, or the error of the pull.
 
-        After the run is over, the image can be missing.
-
-        Raises:
-            SandboxUnavailableError: skopeo is not installed.
-            SandboxError: The image cannot be pulled.
+        The last attempt that needs the image removes it. When the run is over, no image is pulled.
         """
         if not self._pulls:
             self._pulls = {
@@ -81,13 +77,11 @@ class ImageWindows:
             }
         name = self._names[task.image]
         if not name:
-            yield
+            yield None
             return
         pull = self._pulls[name]
         try:
-            if failure := await asyncio.shield(pull):
-                raise failure
-            yield
+            yield await asyncio.shield(pull)
         finally:
             self._num_pending[name] -= 1
             # If the run is cancelled, a thread may still pull; `close` then removes the image.
@@ -98,7 +92,7 @@ class ImageWindows:
                     self._slots.release()
 
     async def _pull(self, name: str) -> SandboxError | None:
-        """Pulls an image when a slot is free; returns the failure for the attempts to raise."""
+        """Pulls an image when a slot is free; returns None, or the error."""
         await self._slots.acquire()
         async with self._pull_lock:
             if self._is_over():

@@ -6,9 +6,10 @@ from concurrent.futures import Executor, ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 
+from coding_gym.agents.model_errors import public_text
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.optional import import_extra
-from coding_gym.rollout.runner import MAX_THREADS, Runner
+from coding_gym.rollout.runner import MAX_THREADS, Runner, attempt_seed
 from coding_gym.task import Task
 from coding_gym.trajectory import Trajectory
 from coding_gym.vector.ray_nodes import MAX_LOSSES, RayNodes
@@ -53,6 +54,7 @@ class RayRunner(Runner):
         task: Task,
         attempt: int,
         threads: Executor,  # noqa: ARG002 - each node has threads
+        failure: Exception | None = None,  # None: images_window and ray cannot be combined
     ) -> Trajectory:
         """Plays one attempt on the least busy node; see `Runner.play`."""
         errors = self._nodes.ray.exceptions
@@ -75,8 +77,16 @@ class RayRunner(Runner):
                 return record
             finally:
                 self._nodes.release(node)
-        message = f"the worker of this attempt died {losses} times: {problem}"
-        return self.lost_attempt(task, attempt, message)
+        return Trajectory(
+            task_id=task.task_id,
+            agent=self.player.name,
+            model=self.player.model,
+            seed=attempt_seed(self.seed, task.task_id, attempt),
+            attempt=attempt,
+            run_id=self.run_id,
+            error=public_text(f"the worker of this attempt died {losses} times: {problem}"),
+            error_class="sandbox",
+        )
 
     def _pickled(self) -> bytes:
         """Returns the pickled runner that plays the attempts of a node."""

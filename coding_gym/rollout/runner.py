@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Coroutine, Iterable, Sequence
 from concurrent.futures import Executor, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from itertools import takewhile
@@ -20,7 +20,6 @@ from coding_gym.errors import (
     CodingGymError,
     InfrastructureError,
     InvalidTaskError,
-    SandboxError,
     SandboxUnavailableError,
 )
 from coding_gym.rollout.image_windows import ImageWindows
@@ -117,9 +116,12 @@ class Runner:
 
             async def work() -> None:
                 for task, attempt in takewhile(lambda _: not self.stop_reason, remaining):
-                    trajectory = await self._play_in_image(task, attempt, threads)
-                    if trajectory is None:
-                        break
+                    async with (
+                        self.images.pulled(task) if self.images else nullcontext() as failure
+                    ):
+                        if self.stop_reason:  # set while the image was pulled
+                            break
+                        trajectory = await self.play(task, attempt, threads, failure)
                     self._count(trajectory)
                     await loop.run_in_executor(records, on_done, trajectory)
 
@@ -147,41 +149,24 @@ class Runner:
             problem = f"max_lost: the last {self._num_lost} attempts ended with an error"
         self.stopped = self.stopped or problem
 
-    async def _play_in_image(
-        self, task: Task, attempt: int, threads: Executor
-    ) -> Trajectory | None:
-        """Plays an attempt after its image is pulled; returns None if the run has stopped then."""
-        if self.images is None:
-            return await self.play(task, attempt, threads)
-        try:
-            async with self.images.pulled(task):
-                return None if self.stop_reason else await self.play(task, attempt, threads)
-        except SandboxUnavailableError:
-            raise
-        except SandboxError as failure:
-            return self.lost_attempt(task, attempt, str(failure))
+    async def play(
+        self, task: Task, attempt: int, threads: Executor, failure: Exception | None = None
+    ) -> Trajectory:
+        """Plays one attempt and returns its record; a failure is part of the record.
 
-    def lost_attempt(self, task: Task, attempt: int, error: str) -> Trajectory:
-        """Returns the record of an attempt that could not be played."""
-        return Trajectory(
-            task_id=task.task_id,
-            agent=self.player.name,
-            model=self.player.model,
-            seed=attempt_seed(self.seed, task.task_id, attempt),
-            attempt=attempt,
-            run_id=self.run_id,
-            error=public_text(error),
-            error_class="sandbox",
-        )
-
-    async def play(self, task: Task, attempt: int, threads: Executor) -> Trajectory:
-        """Plays one attempt and returns its record; a failure is part of the record."""
+        Args:
+            task: The task.
+            attempt: Number of the attempt.
+            threads: The threads that run commands and grades.
+            failure: An error that prevents the attempt, such as a missing image.
+        """
         started_at = datetime.now(UTC)
         seed = attempt_seed(self.seed, task.task_id, attempt)
         episode = Episode(task, self.config)
         live = LiveEpisode(episode, threads, seed, attempt, self.on_turn)
-        failure: Exception | None = None
         try:
+            if failure:
+                raise failure
             try:
                 await live.play(self.player)
             finally:
