@@ -34,11 +34,11 @@ class StopReason(StrEnum):
 
     SUBMITTED = "submitted"  # the policy called submit (terminated)
     NO_TOOL_CALL = "no_tool_call"  # toolset nano: changed tree, reply without a call (terminated)
-    MAX_TURNS = "max_turns"  # truncated
-    MAX_TOOL_CALLS = "max_tool_calls"  # truncated
-    MAX_TOKENS = "max_tokens"  # truncated
-    MAX_TIME = "max_time"  # truncated
-    MAX_COST = "max_cost"  # truncated
+    MAX_TURNS = "max_turns"  # limit of turns (truncated)
+    MAX_TOOL_CALLS = "max_tool_calls"  # limit of tool calls (truncated)
+    MAX_TOKENS = "max_tokens"  # limit of tokens (truncated)
+    MAX_TIME = "max_time"  # limit of seconds (truncated)
+    MAX_COST = "max_cost"  # limit of cost (truncated)
     COLLAPSED = "collapsed"  # the same call repeated in spite of a warning (truncated)
     FORMAT_ERRORS = "format_errors"  # too many consecutive unreadable replies (truncated)
     CONTEXT = "context"  # the prompt has more tokens than the model accepts (truncated)

@@ -39,8 +39,8 @@ class Session:
         wrappers: Wrappers of the environment, innermost first, as
             ``{"name": "ShapedReward", "kwargs": {…}}``.
         control_tokens: Texts that the policy's tokenizer reads as control tokens. In text from the
-            sandbox, a zero-width space splits them. If the policy copies the space into a call, it
-            is removed from the arguments before the call runs; records and replays keep it.
+            sandbox, a zero-width space splits control tokens. If the policy copies this space into
+            a call, the space is removed before the call runs; records and replays keep the space.
         **env_kwargs: Arguments of ``CodingRepair-v0``.
 
     Attributes:
@@ -67,7 +67,7 @@ class Session:
         if not isinstance(self.env.action_space, ActionText):
             self.close()
             raise InvalidArgumentError(
-                f"a session needs text actions; remove wrappers that change them, got {self.env}"
+                f"a session needs text actions, got {self.env}; remove wrappers that change actions"
             )
         self._control_tokens = control_tokens
         self._format = self.unwrapped.tool_format

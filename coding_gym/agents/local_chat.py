@@ -97,8 +97,8 @@ class LocalChat:
         self._tokenizer, self._sample, self._seed = get_tokenizer(tokenizer), sample, seed
         self._control = [*self._tokenizer.special_tokens]
         self._past_chats = PastChats(message_key)
-        self._past: list[tuple[Tools, Reply]] = []  # the tools of each request, and its reply
-        self._sampled: dict[str, Message] = {}  # replies with control tokens, by `message_key`
+        self._past: list[tuple[Tools, Reply]] = []  # tools and reply of each request
+        self._sampled: dict[str, Message] = {}  # before `_restored`, by `message_key`
 
     async def complete(self, request: Mapping[str, Any]) -> Reply:
         """Returns the reply to a request in the form of OpenAI's chat completions.

@@ -53,7 +53,7 @@ def evaluate(
     """Plays each task one or more times and returns the run folder, which records every attempt.
 
     After Ctrl-C no episode starts, and running episodes continue to their end; a second Ctrl-C
-    discards them. Python ignores Ctrl-C in a script that a shell started with ``&``.
+    discards running episodes. Python ignores Ctrl-C in a script that a shell started with ``&``.
 
     ``evaluate(out, resume=True)`` continues a run that Ctrl-C, a budget or SIGKILL ended, with the
     settings of its ``config.json``. Attempts with a verdict are kept; attempts that ended with an

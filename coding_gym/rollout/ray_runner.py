@@ -54,7 +54,7 @@ class RayRunner(Runner):
         task: Task,
         attempt: int,
         threads: Executor,  # noqa: ARG002 - each node has threads
-        failure: Exception | None = None,  # None: images_window and ray cannot be combined
+        failure: Exception | None = None,  # `ImageWindows` needs one machine
     ) -> Trajectory:
         """Plays one attempt on the least busy node; see `Runner.play`."""
         errors = self._nodes.ray.exceptions

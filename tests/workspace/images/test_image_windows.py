@@ -135,6 +135,20 @@ def test_a_pull_that_fails_leaves_no_blobs(
     _assert_no_images()
 
 
+def test_a_relative_path_of_a_layout_is_not_pulled(
+    tmp_path: Path,
+    cache: Path,
+    tasks: list[Task],
+    layers: list[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    oci_layout(tmp_path / "layouts" / "local", layers, Env=["PATH=/opt/python/bin:/bin"])
+    monkeypatch.chdir(tmp_path)
+    local = read_task(tasks[0].to_row() | {"image": "layouts/local"})
+    (record,) = _play(tmp_path / "run", [local], episode=_UNGRADED)
+    assert record.error == ""
+
+
 def test_two_spellings_of_a_name_are_one_image(
     tmp_path: Path, cache: Path, tasks: list[Task], registry: Registry
 ) -> None:
