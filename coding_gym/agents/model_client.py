@@ -98,7 +98,8 @@ class OpenAIClient:
             return read_reply(data, self.prices, time.perf_counter() - start_s, num_retries)
         except (TimeoutError, openai.APITimeoutError):
             raise ModelError(
-                f"{self.base_url} did not reply within {self.timeout_s:g} s", "timeout"
+                f"no reply from {self.base_url} in {self.timeout_s:g} s; increase timeout_s",
+                "timeout",
             ) from None
         except openai.APIStatusError as problem:
             status = problem.status_code

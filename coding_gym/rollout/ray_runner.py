@@ -101,7 +101,7 @@ class RayRunner(Runner):
             pickled: bytes = import_extra("ray", "ray").cloudpickle.dumps(node_runner)
         except TypeError as problem:
             raise InvalidArgumentError(
-                f"agent {self.player.name!r} cannot be sent to other nodes: {problem}"
+                f"agent {self.player.name!r} cannot be sent to other nodes: {problem}; omit ray"
             ) from None
         return pickled
 

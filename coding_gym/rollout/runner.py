@@ -223,7 +223,7 @@ def _error(stop_reason: StopReason | None, failure: Exception | None) -> tuple[s
 def run_in_thread(
     episodes: Coroutine[Any, Any, None], on_interrupt: Callable[[], None] | None = None
 ) -> None:
-    """Runs a coroutine in a thread, because notebooks run an event loop; Ctrl-C cancels it.
+    """Runs a coroutine in a thread, because notebooks run an event loop; Ctrl-C cancels the run.
 
     Args:
         episodes: The coroutine.
