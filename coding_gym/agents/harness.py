@@ -41,7 +41,7 @@ from coding_gym.json_record import JsonRecord
 from coding_gym.sandbox import SandboxSpec, default_interpreter, get_backend
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.images.store import build_sandbox
-from coding_gym.sandbox.ownership import cache_folder
+from coding_gym.sandbox.ownership import cache_folder, remove_folder
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Mount, SandboxLimits
 from coding_gym.trajectory import StopReason
@@ -213,6 +213,7 @@ def with_layer(harness: Harness, backend: SandboxBackend, spec: SandboxSpec) -> 
             )
             for command in _install_commands(harness, str(python.executable)):
                 installation.run(command)
+        remove_folder(scratch)  # caches of pip and npm
 
     mounts = [
         Mount(source=FolderCache(cache / "harnesses").get(key, build) / "layer", target=LAYER)
