@@ -27,8 +27,7 @@ class Completion(str):
     Raises:
         InvalidArgumentError: The numbers of ids and log-probabilities differ, a log-probability is
             not finite, or a call is not a `ToolCall` whose arguments Python's ``json`` can write.
-            An empty name, NaN and infinity are format errors in ``step``, because models write
-            them.
+            Empty names, NaN and infinity, which models can write, are format errors in ``step``.
     """
 
     __slots__ = ("calls", "is_cut", "logprobs", "reasoning", "token_ids", "weight_version")
@@ -97,7 +96,7 @@ class Stop(str):
 
 
 def _valid_call(call: ToolCall) -> ToolCall:
-    """Returns the call; raises InvalidArgumentError if it is invalid."""
+    """Returns the call; raises InvalidArgumentError if the call is invalid."""
     is_call = isinstance(call, ToolCall) and isinstance(call.name, str)
     if not is_call or not isinstance(call.arguments, Mapping):
         raise InvalidArgumentError(

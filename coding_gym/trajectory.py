@@ -22,7 +22,7 @@ the server rejects the request (key, parameters, content policy); a retry does n
 """
 
 LASTING_ERROR_CLASSES = ("model", "agent", "refused")
-"""The `ERROR_CLASSES` whose cause would end every further episode too, so trainers stop."""
+"""The `ERROR_CLASSES` whose cause would end all further episodes, so trainers stop."""
 
 Message = dict[str, Any]
 """One chat message in OpenAI's form: ``role``, ``content``, and optionally ``tool_calls`` or
@@ -34,11 +34,11 @@ class StopReason(StrEnum):
 
     SUBMITTED = "submitted"  # the policy called submit (terminated)
     NO_TOOL_CALL = "no_tool_call"  # toolset nano: changed tree, reply without a call (terminated)
-    MAX_TURNS = "max_turns"  # truncated
-    MAX_TOOL_CALLS = "max_tool_calls"  # truncated
-    MAX_TOKENS = "max_tokens"  # truncated
-    MAX_TIME = "max_time"  # truncated
-    MAX_COST = "max_cost"  # truncated
+    MAX_TURNS = "max_turns"  # limit of turns (truncated)
+    MAX_TOOL_CALLS = "max_tool_calls"  # limit of tool calls (truncated)
+    MAX_TOKENS = "max_tokens"  # limit of tokens (truncated)
+    MAX_TIME = "max_time"  # limit of seconds (truncated)
+    MAX_COST = "max_cost"  # limit of cost (truncated)
     COLLAPSED = "collapsed"  # the same call repeated in spite of a warning (truncated)
     FORMAT_ERRORS = "format_errors"  # too many consecutive unreadable replies (truncated)
     CONTEXT = "context"  # the prompt has more tokens than the model accepts (truncated)
@@ -102,7 +102,7 @@ class Turn(JsonRecord):
         is_cut: Whether a length limit truncated the action.
         weight_version: Version of the weights that sampled the action, or None.
         calls: The tool calls of the action.
-        results: Results of the calls, in order; fewer than calls if one of them ended the episode.
+        results: Results of the calls, in order; fewer than calls if a call ended the episode.
         observation: The new text for the policy after the action.
         reward: Reward of this step.
         reward_parts: The parts that sum to the reward, by name.
@@ -127,9 +127,9 @@ class Turn(JsonRecord):
     model_call: ModelCall | None = None
 
     @classmethod
-    def of(cls, reply: Completion, **others: Any) -> Self:
-        """Returns the turn of a reply; ``others`` are the other attributes."""
-        attributes: dict[str, Any] = {
+    def of(cls, reply: Completion, **attributes: Any) -> Self:
+        """Returns the turn of a reply; ``attributes`` take precedence over those of the reply."""
+        reply_attributes: dict[str, Any] = {
             "action": str(reply),
             "token_ids": reply.token_ids,
             "exact": reply.exact,
@@ -139,7 +139,7 @@ class Turn(JsonRecord):
             "is_cut": reply.is_cut,
             "weight_version": reply.weight_version,
         }
-        return cls(**attributes | others)
+        return cls(**reply_attributes | attributes)
 
     def completion(self, reasoning: str = "") -> Completion:
         """Returns the reply of the turn, to play it again.
@@ -193,8 +193,8 @@ class Trajectory(JsonRecord):
         duration_s: Wall time after the sandbox was opened, in seconds, grading included.
         num_prefix_breaks: Number of prompts that do not continue the previous prompt and reply;
             each starts another training sample. None if the server returned no token ids.
-        settings: The other arguments of the episode, JSON values; empty in records of older
-            versions. `coding_gym.resume_from` needs it.
+        settings: Further arguments of the episode, as JSON values; empty in records of older
+            versions. `coding_gym.resume_from` needs them.
     """
 
     schema_version: int = SCHEMA_VERSION

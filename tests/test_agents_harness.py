@@ -537,5 +537,6 @@ def test_installation_is_reported_cached_and_excluded_from_the_duration(
     assert 0 < record.duration_s < 1000
     layer = with_layer(agent, BACKEND, SandboxSpec()).mounts[-1].source
     assert delays == [1000]
+    assert [path.name for path in layer.parent.iterdir()] == ["layer"]
     (entry,) = (e for e in clear_cache(tmp_path / "coding_gym") if e.name.startswith("harnesses/"))
     assert (entry.path, layer.exists()) == (layer.parent, False)

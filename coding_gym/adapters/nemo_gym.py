@@ -94,8 +94,8 @@ class RepairServer(GymnasiumServer):
         """
         await self.close_session(session_id)
         oldest = time.monotonic() - self.config.idle_timeout
-        for idle_session in [key for key, used_at in self._used_at.items() if used_at < oldest]:
-            await self.close_session(idle_session)  # left open by agents at `max_steps`
+        for idle_id in [key for key, used_at in self._used_at.items() if used_at < oldest]:
+            await self.close_session(idle_id)  # agents leave sessions open at `max_steps`
         session = Session(**self.config.settings())
         await asyncio.to_thread(session.start, task=self._task(session, metadata))
         self.session_state[session_id] = session
@@ -110,9 +110,8 @@ class RepairServer(GymnasiumServer):
     ) -> tuple[str | None, float, bool, bool, dict[str, Any]]:
         """Plays a reply of the model; ``info["tool_outputs"]`` has the results of its calls.
 
-        Steps of one session are played one after another.
-
-        After an infrastructure failure the reward is 0.0 and ``info["mask_sample"]`` is True.
+        Steps of one session run one after another. After an infrastructure failure the reward is
+        0.0 and ``info["mask_sample"]`` is True.
 
         Raises:
             InvalidArgumentError: The session does not exist, or is closed.
@@ -126,11 +125,11 @@ class RepairServer(GymnasiumServer):
             self._used_at.pop(session_id, None)  # a session is not idle during a step
             try:
                 if not session.ended:  # ended at reset if no sandbox could be opened
-                    playing = asyncio.ensure_future(asyncio.to_thread(self._play, session, action))
+                    play = asyncio.ensure_future(asyncio.to_thread(self._play, session, action))
                     try:
-                        await asyncio.shield(playing)
+                        await asyncio.shield(play)
                     finally:
-                        await asyncio.wait([playing])  # a cancelled request does not end the thread
+                        await asyncio.wait([play])  # a cancelled request does not end the thread
             finally:
                 if session_id in self.session_state:  # not closed during the step
                     self._used_at[session_id] = time.monotonic()
@@ -173,10 +172,10 @@ class RepairServer(GymnasiumServer):
 
     def _task(self, session: Session, row: dict[str, Any]) -> Task:
         """Returns the server's task that the row names, or a task made from the row's fields."""
-        factory = session.unwrapped.config
+        config = session.unwrapped.config
         name = row.get("task_id") or row.get("instance_id")
-        matches = (task for task in factory.tasks if task.task_id == name)
-        task = next(matches, None) or factory.task_of({"responses_create_params": {}, **row})
+        matches = (task for task in config.tasks if task.task_id == name)
+        task = next(matches, None) or config.task_of({"responses_create_params": {}, **row})
         image = (self.config.cache_dir_template or "").format(instance_id=task.task_id)
         return replace(task, grading_timeout_s=self.config.eval_timeout, image=image or task.image)
 

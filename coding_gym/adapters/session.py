@@ -39,8 +39,8 @@ class Session:
         wrappers: Wrappers of the environment, innermost first, as
             ``{"name": "ShapedReward", "kwargs": {…}}``.
         control_tokens: Texts that the policy's tokenizer reads as control tokens. In text from the
-            sandbox, a zero-width space splits them. If the policy copies the space into a call, it
-            is removed from the arguments before the call runs; records and replays keep it.
+            sandbox, a zero-width space splits control tokens. If the policy copies this space into
+            a call, the space is removed before the call runs; records and replays keep the space.
         **env_kwargs: Arguments of ``CodingRepair-v0``.
 
     Attributes:
@@ -67,7 +67,7 @@ class Session:
         if not isinstance(self.env.action_space, ActionText):
             self.close()
             raise InvalidArgumentError(
-                f"a session needs text actions; remove wrappers that change them, got {self.env}"
+                f"a session needs text actions, got {self.env}; remove wrappers that change actions"
             )
         self._control_tokens = control_tokens
         self._format = self.unwrapped.tool_format
@@ -86,7 +86,7 @@ class Session:
 
     @property
     def text(self) -> str:
-        """The new text after the last action; control tokens in it are split."""
+        """The new text after the last action, with control tokens split."""
         return neutralise(self.info["text"], self._control_tokens)
 
     @property
@@ -168,7 +168,7 @@ class Session:
             _log.warning(_FAILURE, self.info["task_id"], self.info["error"])
 
     def finish(self, why: str) -> None:
-        """Ends the episode if it is running, and grades the tree.
+        """Ends a running episode and grades the tree; does nothing after the end.
 
         Args:
             why: The reason, for the record.
@@ -210,7 +210,7 @@ async def play_chat(session: Session, ask: Callable[[dict[str, Any]], Awaitable[
     Actions run in a thread, so that one event loop plays many episodes at the same time.
 
     Args:
-        session: A started episode; if it has ended, nothing is done.
+        session: A started episode; if it has ended, the function returns immediately.
         ask: Returns the reply to a value of `Session.chat`: a text, a `Completion`, or a `Stop`,
             which ends the episode and grades the tree.
     """

@@ -93,7 +93,7 @@ class EpisodeRollouts:
         self._attempts: Counter[str] = Counter()
 
     def rows(self) -> list[dict[str, Any]]:
-        """Returns the rows of a ``train_dataset``: one per task, with its name as ``prompt``.
+        """Returns the rows of a ``train_dataset``: a row per task, with its name as ``prompt``.
 
         The prompt of the model is the system prompt, the tools and the issue of this task.
         """

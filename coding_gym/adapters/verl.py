@@ -123,7 +123,7 @@ class RepairAgentLoop(AgentLoopBase):
         )
 
     def _fitted(self, record: Trajectory) -> tuple[dict[str, Any], float]:
-        """Returns the longest segment as verl's fields, and the fraction of sampled ids in it.
+        """Returns the longest segment as verl's fields, and its fraction of all sampled ids.
 
         verl pads prompts but does not truncate them, so the response starts with the end of a
         prompt that is too long.

@@ -1,4 +1,4 @@
-"""The capture endpoint: replies to the model requests of one episode's harness, and records them.
+"""The capture endpoint: forwards the requests of one episode's harness, and records the replies.
 
 It serves Chat Completions and the Responses API on a UNIX socket. A response contains only the
 recorded reply. Other fields of the model server's response, such as token ids, are not sent to the
@@ -20,13 +20,7 @@ from io import BytesIO
 from typing import Any, Self
 
 from coding_gym.action import Completion
-from coding_gym.agents.harness_api import (
-    RESPONSES,
-    ROUTES,
-    chat_body,
-    model_request,
-    response_text,
-)
+from coding_gym.agents.harness_api import RESPONSES, ROUTES, chat_body, model_request, response_text
 from coding_gym.agents.model_errors import PromptTooLongError, RequestRefusedError, public_text
 from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.past_chats import PastChats, plain_message
@@ -49,17 +43,18 @@ _CONNECTION_ERRORS = (OSError, EOFError, asyncio.LimitOverrunError, http.client.
 class CapturedRequests:
     """Sends the requests of one episode's harness within the episode's limits.
 
-    Requests are sent one at a time; the limits are checked before each request. They apply to the
+    Requests are sent one at a time; the limits are checked before each request. Limits apply to the
     replies (as turns), the tool calls in replies, the tokens of the last prompt and its reply, and
-    the time since the first request. A reply to a disconnected client is charged, not recorded.
+    the time since the first request. If the client disconnects, the reply counts towards the limits
+    and is not recorded.
 
     Args:
         live: The episode.
         complete: Sends a request to the model and returns its reply.
 
     Attributes:
-        failure: The error that stops all further requests, or None. A prompt that is too long does
-            not stop them, nor does a request that the server refuses after the first reply.
+        failure: The error that stops all further requests, or None. Prompts that are too long, and
+            requests that the server refuses after the first reply, stop no further requests.
         limit: The limit that stops all further requests, or None.
         is_too_long: Whether a prompt was longer than the model's context.
         replies: The recorded replies.
@@ -77,35 +72,27 @@ class CapturedRequests:
         self._sending = asyncio.Lock()
         self._tools: list[dict[str, Any]] = []
         self._messages: list[Message] = []
-        self._new_messages: dict[int, list[Message]] = {}  # by the number of the reply before
+        self._new_messages: dict[int, list[Message]] = {}  # by number of the preceding reply
         self._chats = PastChats(_key)
 
     async def ask(
         self, body: dict[str, Any], is_connected: Callable[[], bool] = lambda: True
     ) -> Reply:
-        """Returns the reply to a request, and records it as a turn.
+        """Sends a request, records the reply as a turn, and returns the reply.
 
         Args:
             body: The request's body.
             is_connected: Returns whether the client still waits for the reply.
 
         Raises:
-            EOFError: The client disconnected before its request was sent; nothing is counted.
+            EOFError: The client disconnected before its request was sent; no usage is counted.
             EpisodeError: A limit is reached.
             ModelError: This or an earlier request failed.
         """
         async with self._sending:
             if not is_connected():
                 raise EOFError("the client has disconnected")
-            usage, bounds = self._live.episode.usage, self._live.episode.bounds
-            if self._start_s is None:
-                self._start_s = time.monotonic()
-                usage.tokens = 0  # the harness does not send the episode's prompt
-            usage.seconds = time.monotonic() - self._start_s
-            self.limit = self.limit or usage.spent(bounds)
-            if self.limit:
-                self.refused.set()
-                raise EpisodeError(f"the episode has reached {self.limit}; no request is sent")
+            self._check_limits()
             if self.failure is not None:
                 raise self.failure
             try:
@@ -124,6 +111,18 @@ class CapturedRequests:
             else:
                 self._live.abandoned_calls.append(reply.call)
             return reply
+
+    def _check_limits(self) -> None:
+        """Updates the time since the first request; raises EpisodeError if a limit is reached."""
+        usage, bounds = self._live.episode.usage, self._live.episode.bounds
+        if self._start_s is None:
+            self._start_s = time.monotonic()
+            usage.tokens = 0  # the harness does not send the episode's prompt
+        usage.seconds = time.monotonic() - self._start_s
+        self.limit = self.limit or usage.spent(bounds)
+        if self.limit:
+            self.refused.set()
+            raise EpisodeError(f"the episode has reached {self.limit}; no request is sent")
 
     def _record(self, body: dict[str, Any], reply: Reply) -> None:
         self._live.count(reply)
@@ -155,7 +154,7 @@ class CapturedRequests:
 
         A request that continues an earlier chat adds its new messages to the record's chat; any
         other request, for example after a summary, adds all its messages. The results of a turn
-        are the tool messages of the first request that continues it.
+        are the tool messages of the first request that continues the chat of this turn.
         """
         turns = tuple(
             self._turn(action, self._new_messages.get(number, ()))
@@ -178,7 +177,7 @@ class CapturedRequests:
 
 
 def _key(message: Message) -> str:
-    """Returns role, content and call ids as JSON; harnesses replace malformed arguments."""
+    """Returns role, content and call ids as JSON; not arguments, which harnesses can change."""
     ids = [call.get("id") for call in message.get("tool_calls", ())]
     return json.dumps([message["role"], message["content"], ids])
 
@@ -194,7 +193,7 @@ class _HTTPError(Exception):
 class CaptureEndpoint:
     """Serves the requests of one episode's harness, in the event loop of the episode.
 
-    ``async with`` opens the socket and closes it.
+    ``async with`` opens the socket and closes the endpoint.
 
     Args:
         requests: Sends and records the requests.
@@ -213,7 +212,7 @@ class CaptureEndpoint:
         self.path = folder / "socket"
         self._requests, self._grace_s = requests, grace_s
         self._reading = asyncio.Semaphore(_MAX_READS)
-        self._connections: set[asyncio.Task[None]] = set()  # limited by the sandbox's forwarder
+        self._connections: set[asyncio.Task[None]] = set()  # the forwarder limits them
 
     async def __aenter__(self) -> Self:
         with short_path(self.path) as name:
@@ -274,7 +273,7 @@ class CaptureEndpoint:
         method, target, *_ = [*request_line.decode("latin-1").split(" "), ""]
         route = target.partition("?")[0]
         async with self._reading:
-            data = await reader.readexactly(int(length))  # clients send all before they read
+            data = await reader.readexactly(int(length))  # clients send, then read
             if not hmac.compare_digest(token.encode(), self.api_key.encode()):
                 raise _HTTPError(401, "the API key must be the key of this episode")
             if method != "POST" or route not in ROUTES:

@@ -20,9 +20,10 @@ class Sampling(JsonRecord):
         temperature: Divisor of the logits, 0 or more.
         top_p: Cumulative probability of the candidate tokens, above 0 and at most 1.
         top_k: Number of candidate tokens; supported by vLLM and SGLang.
-        min_p: Minimum share of the most probable token's probability; supported by vLLM and SGLang.
+        min_p: Minimum probability of candidate tokens, as a fraction of the highest probability;
+            supported by vLLM and SGLang.
         max_tokens: Maximum tokens of one reply, by default 4,096 as in nano-agent; the client
-            lowers it if the server refuses it as too large.
+            halves the maximum while the server refuses it as too large.
         reasoning_effort: The amount of reasoning, such as ``"low"``.
         thinking: The argument ``enable_thinking`` of the chat template.
         extra: Other fields of the request's body.
@@ -49,9 +50,9 @@ class Sampling(JsonRecord):
 class ChatAgent(Player):
     """Plays episodes with a chat model, by native tool calls or any text format.
 
-    The history is append-only: it contains each reply as it was received, with ids and argument
-    strings unchanged. With the tool format ``"auto"`` requests contain the tools' schemas; with any
-    other format the system prompt explains the tools, and calls and results are text.
+    The history is append-only; replies keep their call ids and argument strings. With the tool
+    format ``"auto"`` requests contain the tools' schemas; with any other format the system prompt
+    explains the tools, and calls and results are text.
 
     Args:
         client: Sends the requests.

@@ -41,7 +41,7 @@ from coding_gym.json_record import JsonRecord
 from coding_gym.sandbox import SandboxSpec, default_interpreter, get_backend
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.images.store import build_sandbox
-from coding_gym.sandbox.ownership import cache_folder
+from coding_gym.sandbox.ownership import cache_folder, remove_folder
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Mount, SandboxLimits
 from coding_gym.trajectory import StopReason
@@ -61,7 +61,7 @@ _BUILD_VARIABLES = {
     "TMPDIR": _SCRATCH,
     "XDG_CACHE_HOME": _SCRATCH,
     "npm_config_cache": _SCRATCH,
-    "NODE_EXTRA_CA_CERTS": "/etc/ssl/certs/ca-certificates.crt",  # npm ignores it by default
+    "NODE_EXTRA_CA_CERTS": "/etc/ssl/certs/ca-certificates.crt",  # not npm's default
 }
 _BUILD_LIMITS = SandboxLimits(
     disk_bytes=4 << 30, num_inodes=1_000_000, num_processes=1024, file_bytes=4 << 30
@@ -186,7 +186,7 @@ def get_harness(name: str) -> Harness:
 def with_layer(harness: Harness, backend: SandboxBackend, spec: SandboxSpec) -> SandboxSpec:
     """Returns a sandbox's spec with the packages of a harness as a read-only layer.
 
-    The first call for a list of packages installs them, in a sandbox with network.
+    The first call with a list of packages installs the packages, in a sandbox with network.
 
     Raises:
         TemplateError: The installation failed; the message names the log.
@@ -205,10 +205,7 @@ def with_layer(harness: Harness, backend: SandboxBackend, spec: SandboxSpec) -> 
         _log.warning("installing %s with dependencies; later runs use this installation", packages)
         layer, scratch = folder / "layer", folder / "scratch"
         build_spec = SandboxSpec(
-            python=python,
-            limits=_BUILD_LIMITS,
-            network=True,
-            env=_BUILD_VARIABLES,
+            python=python, limits=_BUILD_LIMITS, network=True, env=_BUILD_VARIABLES
         )
         with build_sandbox(backend, build_spec, {LAYER: layer, _SCRATCH: scratch}) as sandbox:
             installation = Installation(
@@ -216,6 +213,7 @@ def with_layer(harness: Harness, backend: SandboxBackend, spec: SandboxSpec) -> 
             )
             for command in _install_commands(harness, str(python.executable)):
                 installation.run(command)
+        remove_folder(scratch)  # caches of pip and npm
 
     mounts = [
         Mount(source=FolderCache(cache / "harnesses").get(key, build) / "layer", target=LAYER)
@@ -324,7 +322,8 @@ class HarnessPlayer(Player):
         if not (requests.replies or requests.is_too_long or requests.limit):
             raise HarnessError(f"{self.name} ended before the first reply of the model: {outcome}")
         reason = self._reason(requests, result)
-        is_failure, text = reason is StopReason.STOPPED, f"{self.name} has ended: {reason}"
+        is_failure = reason is StopReason.STOPPED
+        text = f"{self.name} has ended: {reason}"
         await live.step(Stop(text if is_failure else f"{text}, {outcome}"))
         live.record_fields["turns"] += live.episode.turns
         if live.episode.stop_reason is StopReason.STOPPED:

@@ -33,20 +33,20 @@ Sampled = tuple[list[int], list[float]]
 class HuggingFaceAgent(Player):
     """Plays episodes with a causal language model of ``transformers`` in this process.
 
-    *Replies* end at a stop token, which their ids include. Log-probabilities are those of the
-    model, before temperature and cut-offs. Settings that ``sampling`` lacks come from the model's
-    generation config: temperature (by default 1; 0 is greedy), top_p, top_k and min_p.
+    *Replies* end at a stop token, which is part of their ids. Log-probabilities are computed before
+    temperature and cut-offs. Settings that ``sampling`` lacks come from the model's generation
+    config: temperature (by default 1; 0 is greedy), top_p, top_k and min_p.
 
     *Batches*: requests that wait at the same time are generated together. Their common prefix is
-    processed once; the other ids are padded on the left. Each request has a random generator,
+    processed once; the remaining ids are padded on the left. Each request has a random generator,
     seeded by the attempt and the turn. A reply can still depend on its batch: padding and the
     number of rows change the last bits of the logits, more so with 16-bit weights, and rarely a
     token. With concurrency 1, runs on the same machine with the same versions of all packages have
     the same replies.
 
     Args:
-        model: A folder, or a name in the local Hugging Face cache; nothing is downloaded. The model
-            runs on a GPU if torch finds one, in the dtype of the checkpoint.
+        model: A folder, or a name in the local Hugging Face cache; no file is downloaded. The model
+            runs on a GPU if torch finds a GPU, in the dtype of the checkpoint.
         sampling: Sampling settings without ``thinking``, ``reasoning_effort`` and ``extra``, which
             are for servers.
         loaded: A ``transformers`` model in memory, for example of a trainer; then the folder

@@ -40,13 +40,12 @@ prompt is as long as the model's context or longer, and `ModelError`.
 async def play_by_ids(live: LiveEpisode, tokenizer: str, sample: Sample) -> None:
     """Plays an episode with a model that samples token ids.
 
-    A prompt consists of the previous prompt, the sampled ids, and the ids of the new messages, as
-    in `TranscriptObservation`, so prefixes never change.
-    Control tokens in issues and results are encoded as plain text.
+    Each prompt consists of the previous prompt, the sampled ids, and the ids of the new messages,
+    as in `TranscriptObservation`. Control tokens in issues and results are encoded as plain text.
 
     Args:
         live: The episode.
-        tokenizer: The name of the model's tokenizer, which the episode must use too.
+        tokenizer: The name of the tokenizer of the model and of the episode.
         sample: Samples the replies.
 
     Raises:
@@ -98,8 +97,8 @@ class LocalChat:
         self._tokenizer, self._sample, self._seed = get_tokenizer(tokenizer), sample, seed
         self._control = [*self._tokenizer.special_tokens]
         self._past_chats = PastChats(message_key)
-        self._past: list[tuple[Tools, Reply]] = []  # the tools of each request, and its reply
-        self._sampled: dict[str, Message] = {}  # replies with control tokens, by `message_key`
+        self._past: list[tuple[Tools, Reply]] = []  # tools and reply of each request
+        self._sampled: dict[str, Message] = {}  # before `_restored`, by `message_key`
 
     async def complete(self, request: Mapping[str, Any]) -> Reply:
         """Returns the reply to a request in the form of OpenAI's chat completions.
@@ -132,7 +131,7 @@ class LocalChat:
         return reply
 
     def _prompt(self, messages: list[Message], tools: Tools) -> list[int]:
-        """Returns the ids of a chat; they continue those of the longest earlier chat, if any."""
+        """Returns the ids of a chat, which begin with the ids of the longest earlier chat in it."""
         length, number = self._past_chats.find(messages)
         past_tools, past = (None, None) if number is None else self._past[number]
         if past_tools != tools:
@@ -150,18 +149,20 @@ class LocalChat:
             except InvalidArgumentError:  # the template moves or rewrites a message
                 pass
         try:
-            safe = [
+            neutral_messages = [
                 deepcopy(self._sampled.get(message_key(message))) or self._neutral(message)
                 for message in messages
             ]
-            return self._render(normalised_for_templates(safe), self._neutral(tools) or None)
+            return self._render(
+                normalised_for_templates(neutral_messages), self._neutral(tools) or None
+            )
         except Exception as problem:  # a template is a program, which can raise any exception
             raise RequestRefusedError(
                 f"the chat template refuses the request: {problem}", "refused"
             ) from problem
 
     def _render(self, messages: list[Message], tools: Tools | None) -> list[int]:
-        """Returns the ids of a chat by its template, without neutralising control tokens."""
+        """Returns the ids of a chat as its template renders it; control tokens stay in effect."""
         return list(
             self._tokenizer.backend.apply_chat_template(
                 messages, tools=tools, add_generation_prompt=True, return_dict=False

@@ -33,14 +33,15 @@ _LOOPBACK = ("localhost", "127.0.0.1", "::1")
 class OpenAIClient:
     """Sends requests to any server with OpenAI's chat completions.
 
-    The API key is read from the environment variable ``OPENAI_API_KEY``, so records cannot contain
-    it. Servers on this machine need no key.
+    The API key is read from the environment variable ``OPENAI_API_KEY`` and never recorded. Servers
+    on this machine need no key.
 
     Attributes:
         base_url: Address of the API, such as ``"http://localhost:8000/v1"``.
         timeout_s: Time limit of a reply in seconds, retries included.
         max_retries: Maximum number of retries after a failed connection or the status 408, 409, 429
-            or 5xx. The delay is that of the header ``Retry-After``, else it grows exponentially.
+            or 5xx. The header ``Retry-After`` sets the delay; without it the delay grows
+            exponentially.
         prices: Prices for the cost of requests; a cost that the server reports takes precedence.
 
     Raises:
@@ -55,7 +56,7 @@ class OpenAIClient:
     prices: Prices | None = None
 
     def __post_init__(self) -> None:
-        """Checks the address and the key; nothing is sent yet."""
+        """Checks the address and the key, and creates the client without sending a request."""
         self._openai = import_extra("openai", "llm")
         self._refused: frozenset[str] = frozenset()  # fields that the server refuses
         self._limit_name = "max_tokens"
@@ -97,7 +98,8 @@ class OpenAIClient:
             return read_reply(data, self.prices, time.perf_counter() - start_s, num_retries)
         except (TimeoutError, openai.APITimeoutError):
             raise ModelError(
-                f"{self.base_url} did not reply within {self.timeout_s:g} s", "timeout"
+                f"no reply from {self.base_url} in {self.timeout_s:g} s; increase timeout_s",
+                "timeout",
             ) from None
         except openai.APIStatusError as problem:
             status = problem.status_code
@@ -165,15 +167,15 @@ def get_client(
     """Returns the client of a server, by default OpenAI's.
 
     Raises:
-        InvalidArgumentError: The address is malformed, or it is on this machine and no server
-            listens there.
+        InvalidArgumentError: The address is malformed, or no server listens at an address on this
+            machine.
         MissingDependencyError: The extra ``llm`` is not installed.
     """
     base_url = base_url or OPENAI_URL
     try:
         address = urlsplit(base_url)
         if not (address.scheme.startswith("http") and address.hostname):
-            raise ValueError("it must begin with http:// or https://")
+            raise ValueError("the address must begin with http:// or https://")
         if address.hostname in _LOOPBACK:
             port = address.port or (443 if address.scheme == "https" else 80)
             socket.create_connection((address.hostname, port), timeout=10).close()

@@ -34,14 +34,14 @@ class PromptTooLongError(ModelError):
 
 TOKEN_FLAGS: Mapping[str, int] = {
     "logprobs": True,
-    "top_logprobs": 1,  # without it, llama.cpp sends twenty alternatives of each token
+    "top_logprobs": 1,  # by default llama.cpp sends twenty alternatives of each token
     "return_token_ids": True,  # vLLM, SGLang
     "return_prompt_token_ids": True,  # SGLang
     "return_meta_info": True,  # SGLang before `return_token_ids`
 }
 """Fields of a request that make servers return token ids and log-probabilities."""
 
-REFUSALS = (400, 401, 402, 403, 404, 405, 413, 422)  # statuses for which a retry would fail too
+REFUSALS = (400, 401, 402, 403, 404, 405, 413, 422)  # statuses that a retry would not change
 INVALID = (400, 413, 422)  # statuses of invalid requests
 # Marks of a prompt longer than the context, with any status: error codes of OpenAI and GitHub, and
 # the text of llama.cpp, which has the status 400 or 500.
@@ -97,7 +97,7 @@ def model_error(status: int, problem: str) -> ModelError:
 def accepted_request(request: Mapping[str, Any], problem: str) -> dict[str, Any] | None:
     """Returns a refused request in a form that the server may accept.
 
-    Optional fields that the refusal names are removed. If it names the length of the reply,
+    Optional fields that the refusal names are removed. If the refusal names the reply's length,
     ``max_tokens`` is halved: the prompt and a shorter reply may fit into the context.
 
     Args:

@@ -74,7 +74,7 @@ def read_reply(
         num_retries: Number of retries of the request.
 
     Raises:
-        ModelError: The response has no message, or a content policy withheld it.
+        ModelError: The response has no message, or a content policy withheld the reply.
     """
     choice = _at(data, "choices", 0)
     message = _at(choice, "message")

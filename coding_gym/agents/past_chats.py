@@ -12,7 +12,7 @@ _OPTIONAL_FIELDS = ("tool_calls", "tool_call_id", "name", "reasoning_content")
 
 
 class PastChats:
-    """Numbers of chats (a request with its reply), found by their digests.
+    """An index of chats, each a request with its reply; a digest of the messages finds a chat.
 
     Args:
         key: Returns a text that is the same for equal messages.
@@ -27,7 +27,7 @@ class PastChats:
         self._numbers[self._digests(messages)[-1]] = number
 
     def find(self, messages: Sequence[Message]) -> tuple[int, int | None]:
-        """Returns length and number of the longest chat that begins the messages, or (0, None)."""
+        """Returns length and number of the longest chat that is a prefix, else 0 and None."""
         digests = self._digests(messages)
         for length in range(len(digests), 0, -1):
             if digests[length - 1] in self._numbers:

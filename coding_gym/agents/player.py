@@ -37,7 +37,7 @@ class Player(Protocol):
     model: str
 
     async def play(self, live: "LiveEpisode") -> None:
-        """Starts an episode and plays it.
+        """Starts and plays an episode.
 
         The agent awaits `LiveEpisode.start`, and then `LiveEpisode.step` until the episode has
         ended. If the agent returns before the end, the episode is stopped and the tree is graded.
@@ -50,8 +50,8 @@ class Player(Protocol):
     def chat(self, seed: int) -> Complete:  # noqa: ARG002 - only agents with a model use it
         """Returns the function by which the agent's model replies to the requests of a harness.
 
-        The agent's sampling settings take precedence over those of a request; of the two values of
-        ``max_tokens`` the smaller one applies.
+        The agent's sampling settings take precedence over the settings in a request, except that
+        the smaller value of ``max_tokens`` applies.
 
         Args:
             seed: The seed of the attempt.
@@ -130,7 +130,7 @@ class LiveEpisode:
             await self.step(Stop(f"the agent {player.name} stopped"))
 
     async def start(self, change: Callable[[SandboxSpec], SandboxSpec] = lambda spec: spec) -> None:
-        """Opens the sandbox; if that fails, the episode has ended. Arguments as `Episode.start`."""
+        """Opens the sandbox, as `Episode.start` does; ends the episode if there is no sandbox."""
         await self.in_thread(self.episode.start, change)
         self.start_s = time.perf_counter()  # installations are not part of the duration
         if self.episode.error:
@@ -149,7 +149,7 @@ class LiveEpisode:
         return turn
 
     def count(self, action: str | Reply) -> None:
-        """Records the request of a turn, if it has one, without running the calls of the reply."""
+        """Records the model request of a turn, or None; does not run the calls of the reply."""
         call = action.call if isinstance(action, Reply) else None
         if isinstance(action, Reply) and action.prompt_ids and action.action.token_ids:
             prompt = action.prompt_ids

@@ -1,4 +1,4 @@
-"""The agent whose patches are those of a predictions file."""
+"""An agent whose patches come from a predictions file."""
 
 import hashlib
 import json
@@ -18,7 +18,7 @@ Patches = Mapping[str, Sequence[str]]
 
 
 class PatchAgent(Player):
-    """Grades patches instead of the tree; the grader applies them as SWE-bench does.
+    """Ends each episode with a patch, which is graded instead of the tree, as in SWE-bench.
 
     Args:
         name: The agent's name in records.
@@ -52,9 +52,9 @@ class _Prediction(JsonRecord):
 def read_predictions(path: str | Path) -> tuple[dict[str, list[str]], str]:
     """Reads a predictions file in SWE-bench's form.
 
-    A ``.json`` file has a list, or an object by ``instance_id``; any other file is JSONL. Its rows
-    have ``instance_id``, ``model_patch`` (null counts as empty) and ``model_name_or_path``. Rows of
-    the same id are its attempts, in the order of the file.
+    A ``.json`` file has a list, or an object by ``instance_id``; any other file is JSONL. The rows
+    have ``instance_id``, ``model_patch`` (null counts as empty) and ``model_name_or_path``. Rows
+    with the same id are the attempts at this task, in the order of the file.
 
     Returns:
         The patches of each task, and the model's name ("" if the rows have no name).
@@ -77,13 +77,13 @@ def read_predictions(path: str | Path) -> tuple[dict[str, list[str]], str]:
             f"{path} has patches of {len(models)} models ({', '.join(sorted(models)[:3])}); write "
             "one file per model"
         )
-    fewest = min(patches, key=lambda task_id: len(patches[task_id]))
-    most = max(patches, key=lambda task_id: len(patches[task_id]))
-    if len(patches[fewest]) < len(patches[most]):
+    fewest_id = min(patches, key=lambda task_id: len(patches[task_id]))
+    most_id = max(patches, key=lambda task_id: len(patches[task_id]))
+    if len(patches[fewest_id]) < len(patches[most_id]):
         raise InvalidArgumentError(
-            f"{path} has {len(patches[most])} patches of {most} and {len(patches[fewest])} of "
-            f"{fewest}; each instance needs the same number; correct misspelt ids, or add empty "
-            "patches"
+            f"{path} has {len(patches[most_id])} patches of {most_id} and "
+            f"{len(patches[fewest_id])} of {fewest_id}; each instance needs the same number; "
+            "correct misspelt ids, or add empty patches"
         )
     return patches, models.pop()
 

@@ -54,12 +54,12 @@ def gold(episode: Episode, _seed: int = 0) -> Iterator[Completion]:
         InvalidArgumentError: No tool of the toolset runs a shell command.
     """
     if episode.task.gold_patch:
-        yield applying(episode, episode.task.gold_patch)
+        yield apply_diff(episode, episode.task.gold_patch)
     yield from submission(episode)
 
 
 def submission(episode: Episode, _seed: int = 0) -> Iterator[Completion]:
-    """Yields the action that submits, if the toolset has a tool for it.
+    """Yields the action that submits, if the toolset has a tool for submissions.
 
     An episode whose agent ends without a submission is stopped and graded.
     """
@@ -101,7 +101,7 @@ def shell(episode: Episode, command: str) -> Completion:
     """
     tools = KnownTools(episode.toolset.schemas)
     tool, argument = tools.shell() or ("", "")
-    if tool not in SHELLS:  # other tools have an argument "command" too
+    if tool not in SHELLS:  # the argument "command" alone does not make a tool a shell
         raise InvalidArgumentError(
             f"the agent needs a tool that runs a shell command; the toolset "
             f"{episode.toolset.name!r} has {', '.join(tools.names)}; choose another toolset"
@@ -109,8 +109,8 @@ def shell(episode: Episode, command: str) -> Completion:
     return Completion("", calls=[ToolCall(tool, {argument: command})])
 
 
-def applying(episode: Episode, diff: str) -> Completion:
-    """Returns the action that applies a unified diff by a shell command; errors of `shell`."""
+def apply_diff(episode: Episode, diff: str) -> Completion:
+    """Returns the action that applies a unified diff by a shell command; raises as `shell`."""
     lines = diff.split("\n")
     is_plain = diff.endswith("\n") and _END_OF_DIFF not in lines and not set(diff) & set("\r\0`")
     if is_plain and diff == diff.encode("utf-8", "replace").decode():

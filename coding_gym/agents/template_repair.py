@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from coding_gym.agents.scripted import applying, shell, submission
+from coding_gym.agents.scripted import apply_diff, shell, submission
 from coding_gym.episode import Episode
 from coding_gym.errors import InfrastructureError
 from coding_gym.repair.localisation import localise
@@ -18,8 +18,8 @@ def template_repair(episode: Episode, _seed: int = 0) -> Iterator[str]:
     The agent runs the visible tests in further sandboxes with the task's files, ranks the lines by
     Ochiai, and tries the edits of the repair templates. A tool call applies the simplest edit with
     which all visible tests pass (`coding_gym.repair.search.preference`); the agent runs the
-    tests again, and submits. If there is no such edit, or no visible test fails, it submits the
-    unchanged tree.
+    tests again, and submits. If the search finds no edit, or no visible test fails, the agent
+    submits the unchanged tree.
 
     Args:
         episode: The running episode.
@@ -30,7 +30,7 @@ def template_repair(episode: Episode, _seed: int = 0) -> Iterator[str]:
     shell(episode, "")  # raises before the search
     patch = _find_patch(episode)
     if patch:
-        yield applying(episode, patch)
+        yield apply_diff(episode, patch)
         yield shell(episode, _TESTS)
     yield from submission(episode)
 

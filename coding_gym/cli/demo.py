@@ -27,10 +27,10 @@ NUM_TASKS = 12
 
 
 def demo() -> None:
-    """Repair 12 bundled tasks with an agent without a model; print the first turn by turn."""
+    """Repair 12 bundled tasks with an agent without a model; print each turn of the first."""
     console = terminal()
     config = EpisodeConfig.from_config(tasks="bundled")
-    first, *others = _easiest(config.tasks)
+    first_task, *further_tasks = _easiest(config.tasks)
     records: list[Trajectory] = []
 
     def show_turn(turn: Turn) -> None:
@@ -43,16 +43,16 @@ def demo() -> None:
         console.print(options.outcome(record))
 
     player = get_player("template-repair")
-    console.rule(f"the issue of {first.task_id}")
-    console.print(first.problem_statement)
+    console.rule(f"the issue of {first_task.task_id}")
+    console.print(first_task.problem_statement)
     console.rule(f"the agent {player.name}: it tries small edits at lines that failing tests run")
     runner = Runner(config=config, player=player, on_turn=show_turn)
-    asyncio.run(runner.run([(first, 0)], show_end))
+    asyncio.run(runner.run([(first_task, 0)], show_end))
     console.rule("the patch of the agent")
     console.print(Syntax("", "diff", theme="ansi_dark").highlight(records[0].patch))
-    console.rule(f"the same agent on {len(others)} other programs")
+    console.rule(f"the same agent on {len(further_tasks)} other programs")
     runner = Runner(config=config, player=player, concurrency=options.NUM_CORES)
-    asyncio.run(runner.run([(task, 0) for task in others], show_end))
+    asyncio.run(runner.run([(task, 0) for task in further_tasks], show_end))
     num_resolved = sum(record.resolved for record in records)
     console.print(f"resolved {num_resolved} of {len(records)}", style="bold")
     console.print(_NOTE)
@@ -61,7 +61,7 @@ def demo() -> None:
 
 
 def _easiest(tasks: Sequence[Task]) -> list[Task]:
-    """Returns `_FIRST_TASK` and the easiest task of each other program, up to `NUM_TASKS`."""
+    """Returns up to `NUM_TASKS` tasks: `_FIRST_TASK`, and the easiest of each other program."""
     by_program: dict[str, Task] = {}
     first_task = next(task for task in tasks if task.task_id == _FIRST_TASK)
     for task in [first_task, *sorted(tasks, key=lambda task: difficulty_rank(task.difficulty))]:

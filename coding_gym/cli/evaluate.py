@@ -135,7 +135,7 @@ def play_run(out: Path, *, next_command: str, **arguments: Any) -> None:
     Args:
         out: The run folder.
         next_command: Text of the command that continues a stopped run.
-        **arguments: The other arguments of `evaluate`.
+        **arguments: Further arguments of `evaluate`.
     """
     console = terminal()
     try:

@@ -55,7 +55,7 @@ _grades = ProcessCache[Grade](1 << 14)
 class EpisodeSnapshot(JsonRecord):
     """The state of a running episode between two turns; `Episode.restore` continues from it.
 
-    It has no sandbox and can be restored any number of times. Do not modify it.
+    A snapshot has no sandbox and can be restored any number of times. Do not modify a snapshot.
 
     Attributes:
         task: The task.
@@ -78,9 +78,9 @@ class Episode:
     """One attempt at one task.
 
     `start` opens the sandbox, `step` plays one action, and the action that ends the episode also
-    grades it. An infrastructure failure also ends the episode: `stop_reason` and `error` report it,
-    and no exception is raised. Between two turns `snapshot` returns the state of the attempt, and
-    `restore` starts another episode with it.
+    grades the tree. An infrastructure failure also ends the episode: `stop_reason` and `error`
+    report the failure, and no exception is raised. Between two turns `snapshot` returns the state
+    of the attempt, and `restore` starts another episode with this state.
 
     A harness with its own loop uses `access` instead of `step`, and then sends a `Stop`, which
     grades the tree.
@@ -91,7 +91,7 @@ class Episode:
 
     Attributes:
         task, config: The task to repair, and the settings.
-        toolset, tokenizer, tool_format: As in the config.
+        toolset, tokenizer, tool_format: The toolset, the tokenizer and the format of the config.
         template: The template of the open sandbox, or None.
         bounds: The limits of the config, with the task's limit of turns if that is lower.
         usage: The usage of ``bounds`` so far.
@@ -150,8 +150,8 @@ class Episode:
         """Opens the sandbox and creates the first messages of the chat.
 
         If the sandbox cannot be opened, there is a second attempt. After a second failure, or if
-        the template cannot be built, the episode has no sandbox, and its first `step` ends it with
-        ``SANDBOX_ERROR``.
+        the template cannot be built, the episode has no sandbox, and the first `step` ends the
+        episode with ``SANDBOX_ERROR``.
 
         Args:
             change: As for `EpisodeConfig.open`.
@@ -182,7 +182,7 @@ class Episode:
         """
         with self._running("snapshot"):
             if self._context is None:
-                raise EpisodeError(f"snapshot needs a sandbox, but it has failed: {self.error}")
+                raise EpisodeError(f"snapshot needs a sandbox, which has failed: {self.error}")
             return EpisodeSnapshot(
                 task=self.task,
                 files=self._context.sandbox.snapshot(),
@@ -205,14 +205,16 @@ class Episode:
             SandboxUnavailableError: This machine cannot run the sandbox at all.
         """
         if snapshot.task != self.task:
-            raise EpisodeError(f"restore needs an episode of an equal task {snapshot.task.task_id}")
+            raise EpisodeError(
+                f"restore needs an episode of the task {snapshot.task.task_id} with the same fields"
+            )
         self._open(partial(self.config.open, self.task, files=snapshot.files))
         self.opening, self._turns = snapshot.opening, list(snapshot.turns)
         self._call_ids = {call.call_id for turn in self._turns for call in turn.calls}
         self.usage = replace(snapshot.usage)
 
     def _open(self, open_once: Callable[[], tuple[Sandbox, Template]]) -> None:
-        """Opens the sandbox, with a second attempt if the first one fails."""
+        """Opens the sandbox, with a second attempt if the first attempt fails."""
         if self.opening:
             raise EpisodeError("an episode can be started only once; create another episode")
         task_id = self.task.task_id
@@ -224,7 +226,7 @@ class Episode:
             except InfrastructureError as failure:
                 _log.info("%s attempt to start %s failed: %s", attempt, task_id, failure)
                 self.error = str(failure)
-                if isinstance(failure, TemplateError):  # a second build would fail too
+                if isinstance(failure, TemplateError):  # a second build would also fail
                     break
             else:
                 context = ToolContext(sandbox, self.config.command_timeout_s)
@@ -233,7 +235,7 @@ class Episode:
                         self._context, self.template, self.error = context, template, ""
                         return
                 sandbox.close()
-                raise EpisodeError("the episode was closed while it started; start another episode")
+                raise EpisodeError("the episode was closed during its start; start another episode")
         _log.error("%s could not be started: %s", task_id, self.error)
 
     def step(self, action: str) -> Turn:
@@ -297,7 +299,7 @@ class Episode:
         """
         with self._running("access"):
             if self._context is None:
-                raise EpisodeError(f"access needs a sandbox, but it has failed: {self.error}")
+                raise EpisodeError(f"access needs a sandbox, which has failed: {self.error}")
             try:
                 yield self._context
             except InfrastructureError as failure:
@@ -467,7 +469,7 @@ class Episode:
         """Returns the diff of the current tree; after the end of the episode, the graded diff.
 
         Raises:
-            PatchError: A patch cannot represent the tree, for example because it is too large.
+            PatchError: A patch cannot represent the tree, for example a tree that is too large.
             SandboxError: The sandbox died.
         """
         if self._context is None or self.template is None:

@@ -53,7 +53,7 @@ def evaluate(
     """Plays each task one or more times and returns the run folder, which records every attempt.
 
     After Ctrl-C no episode starts, and running episodes continue to their end; a second Ctrl-C
-    discards them. Python ignores Ctrl-C in a script that a shell started with ``&``.
+    discards running episodes. Python ignores Ctrl-C in a script that a shell started with ``&``.
 
     ``evaluate(out, resume=True)`` continues a run that Ctrl-C, a budget or SIGKILL ended, with the
     settings of its ``config.json``. Attempts with a verdict are kept; attempts that ended with an
@@ -151,7 +151,9 @@ def _play(
     pending = [(task, n) for task, n in planned if (task.task_id, n) not in done]
     on_start(runner, len(planned), outcomes)
     if images_window is not None:
-        runner.images = ImageWindows(pending, images_window, runner.config.sandbox.name)
+        runner.images = ImageWindows(
+            pending, images_window, runner.config.sandbox.name, lambda: bool(runner.stop_reason)
+        )
         pending = runner.images.attempts
 
     def record(trajectory: Trajectory) -> None:

@@ -22,7 +22,7 @@ class RayRunner(Runner):
     """Plays attempts on all nodes of a cluster that have CPUs; `RayNodes` places them.
 
     Every node builds the templates of its tasks, and needs this package and the files of the tasks
-    at the same paths. Attempts of a lost node are played on other nodes; later nodes are used.
+    at the same paths. Attempts of a lost node are played on other nodes; nodes that join are used.
     A node without ``OPENAI_API_KEY`` uses the key of the driver.
 
     Attributes:
@@ -54,6 +54,7 @@ class RayRunner(Runner):
         task: Task,
         attempt: int,
         threads: Executor,  # noqa: ARG002 - each node has threads
+        failure: Exception | None = None,  # `ImageWindows` needs one machine
     ) -> Trajectory:
         """Plays one attempt on the least busy node; see `Runner.play`."""
         errors = self._nodes.ray.exceptions
@@ -89,7 +90,7 @@ class RayRunner(Runner):
 
     def _pickled(self) -> bytes:
         """Returns the pickled runner that plays the attempts of a node."""
-        plain = Runner(
+        node_runner = Runner(
             config=replace(self.config, tasks=()),  # `play` receives each task
             player=self.player,
             concurrency=self.concurrency,
@@ -97,16 +98,16 @@ class RayRunner(Runner):
             run_id=self.run_id,
         )
         try:
-            pickled: bytes = import_extra("ray", "ray").cloudpickle.dumps(plain)
+            pickled: bytes = import_extra("ray", "ray").cloudpickle.dumps(node_runner)
         except TypeError as problem:
             raise InvalidArgumentError(
-                f"agent {self.player.name!r} cannot be sent to other nodes: {problem}"
+                f"agent {self.player.name!r} cannot be sent to other nodes: {problem}; omit ray"
             ) from None
         return pickled
 
 
 class _Player:
-    """The actor: plays the attempts of a node in one event loop."""
+    """The Ray actor that plays the attempts of one node, in one event loop."""
 
     def __init__(self, runner: bytes, api_key: str) -> None:
         if api_key:

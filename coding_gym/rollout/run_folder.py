@@ -43,7 +43,7 @@ TOKEN_COUNTS = ("prompt_tokens", "completion_tokens")
 """Keys of a trajectory's ``usage``: sums over its requests to the model."""
 
 Key = tuple[str, int]
-"""A task's id, and the number of an attempt at it."""
+"""A task's id, and the number of an attempt at the task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +76,7 @@ class Outcome(JsonRecord):
 class RunFolder:
     """The folder of a run; `create` makes a new folder, `open` reads an existing folder.
 
-    Any number of processes may read a folder while one writes to it.
+    Any number of processes can read a folder while one process writes to it.
 
     Args:
         path: The folder.
@@ -176,7 +176,7 @@ class RunFolder:
             lock.acquire(timeout=0.5)  # a viewer locks it for a short time
         except filelock.Timeout:
             raise InvalidArgumentError(
-                f"another process writes to {self.path}; wait for it, or name another folder"
+                f"another process writes to {self.path}; wait for its end, or name another folder"
             ) from None
         try:
             (self.path / ATTEMPTS).mkdir(exist_ok=True)

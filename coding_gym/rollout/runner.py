@@ -44,15 +44,16 @@ class Runner:
         run_id: The run's id in records.
         max_cost: No more episodes begin after the ended episodes have cost this much; running
             episodes are played to their end.
-        max_tokens: As ``max_cost``, for the tokens of prompts and replies.
+        max_tokens: As ``max_cost``, for the number of tokens of prompts and replies.
         max_lost: No more episodes begin after this many consecutive attempts ended with an error.
         cost: Cost of the requests of all ended episodes, in the currency of the prices; a resumed
-            run starts with that of its earlier episodes.
-        tokens: Tokens of prompts and replies, as for ``cost``.
-        images: Pulls and removes the images of tasks; None if all images are present.
-        on_turn: Called with every turn, on Ray at the end of its episode; without Ray, turns of a
-            harness have no results.
-        stopped: A reason why no more episodes begin, other than cost and tokens; "" for none.
+            run starts with the cost of its earlier episodes.
+        tokens: Tokens of the prompts and replies of all ended episodes, as for ``cost``.
+        images: Pulls and removes the images of tasks; None if all images are on disk.
+        on_turn: Called with every turn; on Ray after the end of the episode, else immediately, when
+            the turns of a harness have no results yet.
+        stopped: The reason why no more episodes begin, other than ``max_cost`` and ``max_tokens``;
+            "" if there is no other reason.
 
     Raises:
         InvalidArgumentError: The agent cannot enforce a limit of the episodes.
@@ -87,7 +88,7 @@ class Runner:
         return self.stopped
 
     def interrupt(self) -> None:
-        """Starts no more episodes, as Ctrl-C does; running episodes continue to their end."""
+        """Lets no more episodes begin, as Ctrl-C does; running episodes continue to their end."""
         _log.warning(
             "interrupted: running episodes continue to their end; interrupt again to stop them"
         )
@@ -115,7 +116,12 @@ class Runner:
 
             async def work() -> None:
                 for task, attempt in takewhile(lambda _: not self.stop_reason, remaining):
-                    trajectory = await self.play(task, attempt, threads)
+                    async with (
+                        self.images.pulled(task) if self.images else nullcontext() as failure
+                    ):
+                        if self.stop_reason:  # set while the image was pulled
+                            break
+                        trajectory = await self.play(task, attempt, threads, failure)
                     self._count(trajectory)
                     await loop.run_in_executor(records, on_done, trajectory)
 
@@ -143,20 +149,29 @@ class Runner:
             problem = f"max_lost: the last {self._num_lost} attempts ended with an error"
         self.stopped = self.stopped or problem
 
-    async def play(self, task: Task, attempt: int, threads: Executor) -> Trajectory:
-        """Plays one attempt to its end and returns its record, which includes failures."""
+    async def play(
+        self, task: Task, attempt: int, threads: Executor, failure: Exception | None = None
+    ) -> Trajectory:
+        """Plays one attempt and returns its record; a failure is part of the record.
+
+        Args:
+            task: The task.
+            attempt: Number of the attempt.
+            threads: The threads that run commands and grades.
+            failure: An error that prevents the attempt, such as a missing image.
+        """
         started_at = datetime.now(UTC)
         seed = attempt_seed(self.seed, task.task_id, attempt)
         episode = Episode(task, self.config)
         live = LiveEpisode(episode, threads, seed, attempt, self.on_turn)
-        failure: Exception | None = None
         try:
-            async with self.images.pulled(task) if self.images else nullcontext():
-                try:
-                    await live.play(self.player)
-                finally:
-                    # On another thread: all of `threads` may wait for commands that `close` ends.
-                    await asyncio.shield(asyncio.to_thread(episode.close))
+            if failure:
+                raise failure
+            try:
+                await live.play(self.player)
+            finally:
+                # On another thread: all of `threads` may wait for commands that `close` ends.
+                await asyncio.shield(asyncio.to_thread(episode.close))
         except SandboxUnavailableError:
             raise
         except Exception as problem:  # noqa: BLE001 - a failure of an agent must not end the run
@@ -191,7 +206,7 @@ def _record(live: LiveEpisode, failure: Exception | None) -> Trajectory:
 
 
 def _error(stop_reason: StopReason | None, failure: Exception | None) -> tuple[str, str]:
-    """Returns the message and the class of a failure; "" for a failure that the record has."""
+    """Returns message and class of a failure; the message is "" if the record has the message."""
     match failure:
         case None:
             sandbox = "sandbox" if stop_reason is StopReason.SANDBOX_ERROR else ""
@@ -208,11 +223,11 @@ def _error(stop_reason: StopReason | None, failure: Exception | None) -> tuple[s
 def run_in_thread(
     episodes: Coroutine[Any, Any, None], on_interrupt: Callable[[], None] | None = None
 ) -> None:
-    """Runs a coroutine in a thread, since notebooks already run a loop; Ctrl-C cancels it.
+    """Runs a coroutine in a thread, because notebooks run an event loop; Ctrl-C cancels the run.
 
     Args:
         episodes: The coroutine.
-        on_interrupt: Called at the first Ctrl-C, which then cancels nothing; the second cancels.
+        on_interrupt: Called at the first Ctrl-C; then only the second Ctrl-C cancels the coroutine.
     """
     loop = asyncio.new_event_loop()
     task = loop.create_task(episodes)
@@ -241,7 +256,7 @@ def run_in_thread(
 
 
 def _usage(record: Trajectory, calls: Sequence[ModelCall]) -> dict[str, Any]:
-    """Returns an episode's usage with the sums over its requests, and their cost."""
+    """Returns the record's ``usage``, with sums over the model requests, and its ``cost``."""
     if not calls:
         return {}
     names = (*TOKEN_COUNTS, "cached_tokens", "num_retries")

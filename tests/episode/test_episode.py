@@ -67,7 +67,7 @@ def test_an_episode_closed_while_it_starts_leaves_no_sandbox(
         return sandboxes[-1], mock.Mock()
 
     monkeypatch.setattr(EpisodeConfig, "open", open_and_close)
-    with pytest.raises(EpisodeError, match="closed while it started"):
+    with pytest.raises(EpisodeError, match="closed during its start"):
         episode.start()
     assert [sandbox.close.call_count for sandbox in sandboxes] == [1]
 

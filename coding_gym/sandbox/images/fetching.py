@@ -53,7 +53,9 @@ def fetch_image(image: str) -> Path:
 
 
 def remove_image(image: str) -> frozenset[str]:
-    """Removes a fetched image, and the blobs that no other image uses; waits for running fetches.
+    """Removes an image, and all blobs that no other image uses; waits for running fetches.
+
+    The removed blobs include those of incomplete fetches.
 
     Returns:
         The digests of the removed blobs.
@@ -61,14 +63,14 @@ def remove_image(image: str) -> frozenset[str]:
     Raises:
         OSError: A file cannot be removed.
     """
-    folder, key = image_folder(), layout_key(full_name(image))
-    digests = _digests(folder / key)
+    folder = image_folder()
     with _locked_blobs(fcntl.LOCK_EX):
-        FolderCache(folder).remove(key)
+        FolderCache(folder).remove(layout_key(full_name(image)))
+        blobs = {path.name for path in folder.glob(f"{_BLOBS}/sha256/*")}
         indexes = folder.glob("*/index.json")
-        unused = digests.difference(*(_digests(index.parent) for index in indexes))
+        unused = frozenset(blobs.difference(*(_digests(index.parent) for index in indexes)))
         for digest in unused:
-            (folder / _BLOBS / "sha256" / digest).unlink(missing_ok=True)
+            (folder / _BLOBS / "sha256" / digest).unlink()
     return frozenset(f"sha256:{digest}" for digest in unused)
 
 

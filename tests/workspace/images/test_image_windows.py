@@ -1,7 +1,12 @@
 """Runs that pull images when tasks need them, and remove images that no task needs any more."""
 
+import gc
+import os
+import signal
+import threading
 from collections.abc import Iterator
 from contextlib import nullcontext
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
@@ -9,14 +14,17 @@ from typing import Any
 import pytest
 from image_fixtures import entry, oci_layout, tar_of
 from registries import Registry, running_registry
+from sandbox_fixtures import wait_until
 from workspace_scene import MakeTask
 
+from coding_gym.agents.built_in import get_player
+from coding_gym.agents.player import Player
 from coding_gym.episode import config
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.evaluation import evaluate
 from coding_gym.sandbox.images import fetching
 from coding_gym.sandbox.images.fetching import fetch_image
-from coding_gym.sandbox.images.layout import image_folder, image_names
+from coding_gym.sandbox.images.layout import image_folder, image_names, read_manifest
 from coding_gym.task import Task
 from coding_gym.tasks.task_row import read_task
 from coding_gym.trajectory import Trajectory
@@ -63,9 +71,20 @@ def tasks(registry: Registry, make_image_task: MakeTask) -> list[Task]:
     ]
 
 
-def _play(out: Path, tasks: list[Task], **options: Any) -> list[Trajectory]:
-    run = evaluate(out, "gold", tasks=tasks, images_window=1, **options)
+def _play(
+    out: Path, tasks: list[Task], player: Player | str = "gold", **options: Any
+) -> list[Trajectory]:
+    run = evaluate(out, player, tasks=tasks, images_window=1, **options)
     return [*run.trajectories(), *run.errors()]
+
+
+async def _set(event: threading.Event) -> None:
+    event.set()
+
+
+def _assert_no_images() -> None:
+    assert [path.name for path in image_folder().glob("*/")] == [".blobs"]
+    assert list((image_folder() / ".blobs").glob("*/*")) == []
 
 
 def test_images_are_on_disk_only_while_attempts_need_them(
@@ -107,6 +126,114 @@ def test_an_image_that_cannot_be_pulled_fails_only_its_task(
     assert image_names() == []
 
 
+def test_a_pull_that_fails_leaves_no_blobs(
+    tmp_path: Path, cache: Path, tasks: list[Task], registry: Registry, layers: list[bytes]
+) -> None:
+    layout = oci_layout(tmp_path / "layout", [*layers, tar_of([entry("lost", "x")])])
+    registry.push("incomplete:1", layout)
+    registry.blob(read_manifest(layout).layers[-1]).unlink()
+    incomplete = read_task(tasks[0].to_row() | {"image": f"{registry.host}/incomplete:1"})
+    (record,) = _play(tmp_path / "run", [incomplete], episode=_UNGRADED)
+    assert record.error_class == "sandbox"
+    _assert_no_images()
+
+
+def test_a_relative_path_of_a_layout_is_not_pulled(
+    tmp_path: Path,
+    cache: Path,
+    tasks: list[Task],
+    layers: list[bytes],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    oci_layout(tmp_path / "layouts" / "local", layers, Env=["PATH=/opt/python/bin:/bin"])
+    monkeypatch.chdir(tmp_path)
+    local = read_task(tasks[0].to_row() | {"image": "layouts/local"})
+    (record,) = _play(tmp_path / "run", [local], episode=_UNGRADED)
+    assert record.error == ""
+
+
+def test_two_spellings_of_a_name_are_one_image(
+    tmp_path: Path, cache: Path, tasks: list[Task], registry: Registry
+) -> None:
+    registry.push("project:latest", registry.folder / "layout0")
+    images = [f"{registry.host}/project", f"{registry.host}/project:latest"]
+    spellings = [
+        read_task(task.to_row() | {"image": image})
+        for task, image in zip(tasks, images, strict=False)
+    ]
+    records = _play(tmp_path / "run", spellings, concurrency=1, episode=_UNGRADED)
+    assert [record.error for record in records] == ["", ""]
+    assert image_names() == []
+
+
+def test_a_failed_pull_without_attempts_is_not_reported(
+    tmp_path: Path,
+    cache: Path,
+    tasks: list[Task],
+    registry: Registry,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(fetching, "_NUM_RETRIES", 0)
+    runners: list[Any] = []
+    missing = read_task(tasks[1].to_row() | {"image": f"{registry.host}/z-none:1"})
+    _play(
+        tmp_path / "run",
+        [tasks[0], missing],
+        concurrency=1,
+        episode=_UNGRADED,
+        on_start=lambda runner, *_: runners.append(runner),
+        on_done=lambda _: runners[0].interrupt(),
+    )
+    gc.collect()
+    assert [record for record in caplog.records if record.name == "asyncio"] == []
+
+
+def test_a_missing_skopeo_ends_the_run(
+    tmp_path: Path, cache: Path, tasks: list[Task], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fetching.shutil, "which", lambda _: None)
+    with pytest.raises(SandboxUnavailableError, match="skopeo"):
+        _play(tmp_path / "run", tasks, episode=_UNGRADED)
+
+
+@pytest.mark.parametrize("is_cancelled", [False, True], ids=["once", "twice"])
+def test_ctrl_c_during_a_pull_ends_the_run_and_leaves_no_image(
+    tmp_path: Path,
+    cache: Path,
+    tasks: list[Task],
+    monkeypatch: pytest.MonkeyPatch,
+    is_cancelled: bool,
+) -> None:
+    copy, copied = fetching._copy, []
+
+    def interrupt(name: str, target: str) -> None:
+        copied.append(name)
+        os.kill(os.getpid(), signal.SIGINT)
+        wait_until(lambda: runners[0].stopped)
+        if is_cancelled:
+            os.kill(os.getpid(), signal.SIGINT)
+            wait_until(cancelled.is_set)
+        copy(name, target)
+
+    runners: list[Any] = []
+    cancelled = threading.Event()
+    player = get_player("gold")
+    monkeypatch.setattr(player, "close", partial(_set, cancelled))
+    monkeypatch.setattr(fetching, "_copy", interrupt)
+    with pytest.raises(KeyboardInterrupt) if is_cancelled else nullcontext():
+        records = _play(
+            tmp_path / "run",
+            tasks,
+            player,
+            episode=_UNGRADED,
+            on_start=lambda runner, *_: runners.append(runner),
+        )
+        assert records == []
+    assert len(copied) == 1
+    _assert_no_images()
+
+
 @pytest.mark.parametrize("is_failing", [False, True], ids=["stopped", "failing"])
 def test_a_run_that_ends_early_leaves_no_pulled_image(
     tmp_path: Path, cache: Path, tasks: list[Task], is_failing: bool
@@ -123,6 +250,7 @@ def test_a_run_that_ends_early_leaves_no_pulled_image(
     with pytest.raises(OSError, match="full") if is_failing else nullcontext():
         records = _play(tmp_path / "run", tasks, **options)
         assert [record.error for record in records if record.error] == []  # its image stayed
+        assert len(records) < _NUM_IMAGES  # the attempt that waits for its image does not begin
     assert image_names() == []
 
 
