@@ -190,8 +190,8 @@ def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
     Args:
         machine: The architecture.
         has_truncation_right: Whether Landlock controls truncation. Without it, before ABI 3,
-            ``open(O_RDONLY | O_TRUNC)`` empties a file that may only be read, and the filter
-            refuses this. It cannot read the flags of openat2, so that call does not exist.
+            O_TRUNC without a write mode empties a file that may only be read, and the filter
+            refuses this. It cannot read the flags of openat2, so that call fails with ENOSYS.
     """
     rules = _answers(_SOCKETS, _EACCES) | _answers(_ATTRIBUTES, _EOPNOTSUPP)
     rules["socketpair"] = (
@@ -200,8 +200,9 @@ def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
     if not has_truncation_right:
         rules |= _answers(["truncate"], _EACCES) | _answers(["openat2"], _ENOSYS)
         for name, index in (("open", 1), ("openat", 2)):
-            check = _never(index, (os.O_TRUNC,), _EACCES, mask=os.O_ACCMODE | os.O_TRUNC)
-            rules[name] = (check,)
+            # Landlock checks neither reads nor writes for the fourth access mode, O_ACCMODE itself.
+            flags = os.O_TRUNC, os.O_TRUNC | os.O_ACCMODE
+            rules[name] = (_never(index, flags, _EACCES, mask=flags[1]),)
     return _assemble(machine, rules)
 
 
