@@ -38,7 +38,7 @@ def settings() -> tuple[dict[str, str], list[Path]]:
 
     Returns:
         Environment variables, and paths of files to mount at equal paths: the files of host names,
-        and the certificates that the variables name.
+        and the certificates that the variables name, except folders with private files or keys.
     """
     env = network_variables() | _pip_variables()
     certificates = dict.fromkeys(Path(env[name]) for name in _CERTIFICATES if name in env)
@@ -46,9 +46,14 @@ def settings() -> tuple[dict[str, str], list[Path]]:
     paths += [
         path
         for path in certificates
-        if path.is_absolute() and path.exists() and not is_private(path)
+        if path.is_absolute() and path.exists() and not (is_private(path) or _has_keys(path))
     ]
     return env, paths
+
+
+def _has_keys(path: Path) -> bool:
+    """Whether a folder of certificates also has private keys, as ``/etc/ssl`` and ``/etc/pki``."""
+    return any(key for pattern in ("private", "*/private") for key in path.glob(pattern))
 
 
 def _pip_variables() -> dict[str, str]:
