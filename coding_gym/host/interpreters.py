@@ -63,7 +63,7 @@ class Interpreter:
 
 
 def loader_variables() -> dict[str, str]:
-    """Returns the variables without which a Python of this machine may find no libraries."""
+    """Returns the variables that a Python of this machine may need to find its libraries."""
     return {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
 
 

@@ -54,8 +54,9 @@ def check_spec(spec: SandboxSpec, backend: str, *, lacks: Collection[str]) -> No
         )
     _check_targets([*(mount.target for mount in spec.mounts), spec.workspace_alias or WORKDIR])
     _check_sources(spec)
-    if invalid := [port for port in spec.forwards if port not in _PORTS]:
-        raise InvalidArgumentError(f"a port of forwards must be 1024 to 65535, got {invalid[0]}")
+    for port in spec.forwards:
+        if port not in _PORTS:
+            raise InvalidArgumentError(f"a port of forwards must be 1024 to 65535, got {port}")
     if spec.forwards and spec.network:
         raise InvalidArgumentError("forwards need network=False, got True; set only one of the two")
 

@@ -1,8 +1,8 @@
 """The ``docker`` backend: sandboxes in containers of a Docker daemon, or of Podman's service.
 
 `DockerBackend.open` puts the workspace into a container of an image, whose first process,
-``loop.sh``, runs the commands. Commands also read and write files for the owner, because they see
-every mount and have only the rights of the sandbox's user. There are no snapshots.
+``loop.sh``, runs the commands. `read_file` and `write_file` run commands as well, because commands
+see every mount and have only the rights of the sandbox's user. There are no snapshots.
 """
 
 import contextlib

@@ -135,7 +135,7 @@ def _connect_once(url: str) -> None:
 
 
 class Image(NamedTuple):
-    """An image of the daemon: its id and variables, and the user, bash and /etc of containers."""
+    """An image: id, variables, user of commands, bash's content, files of /etc by name."""
 
     name: str
     env: Mapping[str, str]

@@ -228,6 +228,7 @@ def tree_grants(folder: Path) -> tuple[Grant, ...]:
 
 
 def _allow(path: str, hidden: Collection[str]) -> Iterator[Grant]:
+    """Yields rules to read ``path`` except the folders ``hidden``."""
     if path in hidden:
         return
     if not any(folder.startswith(f"{path}/") for folder in hidden):

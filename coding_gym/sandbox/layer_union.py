@@ -11,7 +11,7 @@ from coding_gym.sandbox.inside.fixed import WORKDIR
 
 IsIncluded = Callable[["os.DirEntry[str]"], bool]
 
-_KEPT_BITS = 0o777  # without setuid, setgid and sticky
+_PERMISSIONS = 0o777  # without setuid, setgid and sticky
 
 
 def united(
@@ -101,7 +101,7 @@ def set_metadata(path: Path, owner: tuple[int, int], mode: int, times_ns: tuple[
 def _copy_metadata(info: os.stat_result, target: Path, owner: tuple[int, int] | None) -> None:
     owner = owner or (info.st_uid, info.st_gid)
     times_ns = info.st_atime_ns, info.st_mtime_ns
-    set_metadata(target, owner, info.st_mode & _KEPT_BITS, times_ns)
+    set_metadata(target, owner, info.st_mode & _PERMISSIONS, times_ns)
 
 
 def add_to(tar: tarfile.TarFile, layers: Sequence[Path], user: tuple[int, int]) -> None:

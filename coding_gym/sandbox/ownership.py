@@ -89,8 +89,8 @@ def cache_folder() -> Path:
     folder = platformdirs.user_cache_path("coding_gym")
     with contextlib.suppress(OSError):  # a later write reports the error
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        facts = folder.stat()
-        if facts.st_uid == os.geteuid() and facts.st_mode & 0o077:
+        info = folder.stat()
+        if info.st_uid == os.geteuid() and info.st_mode & 0o077:
             folder.chmod(0o700)
     return folder
 

@@ -1,4 +1,4 @@
-"""Values that are equal in every sandbox, shared by the owner and the processes inside."""
+"""Constants of sandboxes, for the owner and the processes inside."""
 
 import signal
 
@@ -10,9 +10,9 @@ BASH = "/bin/bash"
 HOSTNAME = "sandbox"
 USER = "agent"  # unless an image names another user
 UID = GID = 1000
-# The time of all entries that have no other date, so that listings are equal: 2024-01-01, UTC.
+# The modification time of files and folders without another date: 2024-01-01, UTC.
 DATE_S = 1_704_067_200
-# Exit codes of bash.
+# Exit codes as bash reports them.
 CANNOT_RUN_CODE, NO_PROGRAM_CODE = 126, 127
 KILLED_CODE = 128 + signal.SIGKILL  # also if the memory limit was exceeded
 TIMEOUT_CODE = 124  # that of `timeout`

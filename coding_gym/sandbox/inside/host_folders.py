@@ -136,12 +136,13 @@ def _prepare_etc(host: str, etc: str) -> None:
     mounted = [name for name in names if os.path.isdir(f"{host}/etc/{name}")]
     for name in mounted:
         os.mkdir(f"{etc}/{name}")
-    _date(etc)
+    _set_times(etc)
     sc.bind(etc, etc, recursive=False)
     for name in mounted:
         sc.bind(f"{host}/etc/{name}", f"{etc}/{name}")
-    for path in filter(os.path.isdir, (p for k in _PRIVATE_KEYS for p in glob(f"{etc}/{k}"))):
-        sc.bind(_EMPTY, path, recursive=False)
+    for pattern in _PRIVATE_KEYS:
+        for path in filter(os.path.isdir, glob(f"{etc}/{pattern}")):
+            sc.bind(_EMPTY, path, recursive=False)
     sc.restrict(etc, sc.NOSUID | sc.NODEV | sc.NOEXEC | sc.READ_ONLY)
 
 
@@ -154,7 +155,7 @@ def _prepare_dev(host: str, dev: str) -> None:
         os.symlink(target, f"{dev}/{name}")
     for name in ("pts", "shm"):
         os.mkdir(f"{dev}/{name}")
-    _date(dev)
+    _set_times(dev)
     sc.bind(dev, dev, recursive=False)
     for name in (*DEVICES, "tty"):
         sc.bind(f"{host}/dev/{name}", f"{dev}/{name}", recursive=False)
@@ -163,7 +164,7 @@ def _prepare_dev(host: str, dev: str) -> None:
     sc.restrict(dev, sc.NOSUID | sc.NOEXEC | sc.READ_ONLY)
 
 
-def _date(folder: str) -> None:
+def _set_times(folder: str) -> None:
     """Sets the fixed time of a new folder, before a mount at it, and of its entries."""
     for entry in os.scandir(folder):
         os.utime(entry.path, (DATE_S, DATE_S), follow_symlinks=False)
@@ -193,22 +194,22 @@ class MountedFolders:
 
     Args:
         host_mounts: Descriptor of the parent's mount namespace.
-        own_mounts: Descriptor of the server's mount namespace.
+        server_mounts: Descriptor of the server's mount namespace.
     """
 
-    def __init__(self, host_mounts: int, own_mounts: int) -> None:
+    def __init__(self, host_mounts: int, server_mounts: int) -> None:
         self._host_mounts = host_mounts
-        self._own_mounts = own_mounts
+        self._server_mounts = server_mounts
         self._names: OrderedDict[Source, str] = OrderedDict()
-        self._free: dict[bool, list[str]] = {True: [], False: []}
-        self._count = 0
+        self._unused_names: dict[bool, list[str]] = {True: [], False: []}
+        self._num_names = 0
         os.mkdir(MOUNTED)
 
     def name(self, source: Source) -> str:
         """Returns the name of a source's mount below `MOUNTED`; mounts the source if necessary."""
         if source not in self._names:
             with step(f"mount {source.path}", "request"):
-                self._names[source] = self._fetch(source)
+                self._names[source] = self._mount(source)
         self._names.move_to_end(source)
         return self._names[source]
 
@@ -219,14 +220,14 @@ class MountedFolders:
             with step(f"unmount {MOUNTED}/{name}"):
                 sc.unmount(f"{MOUNTED}/{name}")
             # The mount point stays: its removal would unmount it in sandboxes during their set-up.
-            self._free[os.path.isdir(f"{MOUNTED}/{name}")].append(name)
+            self._unused_names[os.path.isdir(f"{MOUNTED}/{name}")].append(name)
 
-    def _fetch(self, source: Source) -> str:
+    def _mount(self, source: Source) -> str:
         sc.enter_mounts(self._host_mounts)
         try:
             tree = sc.clone_tree(source.path)
         finally:
-            sc.enter_mounts(self._own_mounts)
+            sc.enter_mounts(self._server_mounts)
         try:
             name = self._free_name(is_folder=source.is_folder)
             target = f"{MOUNTED}/{name}"
@@ -241,10 +242,10 @@ class MountedFolders:
 
     def _free_name(self, *, is_folder: bool) -> str:
         """Returns the name of an unused mount point, a folder or a file."""
-        if self._free[is_folder]:
-            return self._free[is_folder].pop()
-        self._count += 1
-        name = str(self._count)
+        if self._unused_names[is_folder]:
+            return self._unused_names[is_folder].pop()
+        self._num_names += 1
+        name = str(self._num_names)
         if is_folder:
             os.mkdir(f"{MOUNTED}/{name}")
         else:

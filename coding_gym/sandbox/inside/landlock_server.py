@@ -37,7 +37,7 @@ from coding_gym.sandbox.inside.serving import Commands, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 # The first process lists processes in /proc, which commands, in a nested domain, may not.
-_INIT_ALONE = [("read", "/proc")]
+_FIRST_PROCESS_GRANTS = [("read", "/proc")]
 
 
 def main() -> None:
@@ -82,14 +82,14 @@ def _run_watchdog(
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
         try:
-            _watch_over(control, owner_pidfd, request)
+            _watch(control, owner_pidfd, request)
         except SetupError as error:
             owner.report(control, error)
     finally:  # no exception may reach the zygote's code in this process
         os._exit(1)
 
 
-def _watch_over(channel: socket.socket, owner_pidfd: int, request: LandlockRequest) -> None:
+def _watch(channel: socket.socket, owner_pidfd: int, request: LandlockRequest) -> None:
     """Starts the first process; kills all processes when it, the owner or the channel ends.
 
     This process keeps the channel open until then, because its end notifies the owner.
@@ -108,10 +108,10 @@ def _watch_over(channel: socket.socket, owner_pidfd: int, request: LandlockReque
         poll.register(descriptor, select.POLLIN)
     poll.register(channel, select.POLLRDHUP)
     poll.poll()
-    _end_user(request.uid)
+    _kill_user(request.uid)
 
 
-def _end_user(uid: int) -> None:
+def _kill_user(uid: int) -> None:
     """Kills the processes of the sandbox's user with one signal, and reaps them."""
     killer = os.fork()
     if killer == 0:
@@ -166,7 +166,7 @@ def _confine(request: LandlockRequest) -> int:
     grants = request.grants
     with step("prepare the Landlock rules", "landlock"):
         inner = landlock_rules.make_ruleset(request.abi, grants)
-        outer = landlock_rules.make_ruleset(request.abi, (*grants, *_INIT_ALONE))
+        outer = landlock_rules.make_ruleset(request.abi, (*grants, *_FIRST_PROCESS_GRANTS))
     with step("change the user", "users"):
         for capability in range(lockdown.num_capabilities()):
             with contextlib.suppress(OSError):  # a capability that this process may not drop

@@ -36,11 +36,12 @@ FILTER = seccomp.program(sc.machine())
 
 
 def set_network(*, shared: bool) -> None:
-    """Sets the host name, and brings the loopback device of a private network up."""
+    """Sets the host name; brings up the loopback device, or blocks sockets of a shared network."""
     with sc.step("set the host name"):
         socket.sethostname(HOSTNAME)
     if shared:
-        landlock_rules.block_abstract_sockets()
+        with sc.step("block abstract sockets"):
+            landlock_rules.block_abstract_sockets()
         return
     datagram = socket.AF_INET, socket.SOCK_DGRAM
     with sc.step("bring the loopback device up"), socket.socket(*datagram) as device:

@@ -1,5 +1,6 @@
 """Connects a zygote to its owner: receives requests, and detects the owner's end."""
 
+import contextlib
 import os
 import resource
 import select
@@ -28,10 +29,11 @@ def connect() -> tuple[socket.socket, dict[str, Any]]:
 
 
 def report(channel: socket.socket, error: BaseException) -> None:
-    """Sends the error of a failed step to the owner; any other error is a failure to serve."""
+    """Sends an error to the owner; errors other than SetupError as a failure to serve."""
     if not isinstance(error, SetupError):
         error = SetupError("serve the sandbox", 0, repr(error))
-    channel.sendall(wire.pack(error.to_json()))
+    with contextlib.suppress(OSError):  # the owner has ended or closed the channel
+        channel.sendall(wire.pack(error.to_json()))
 
 
 def watch(pid: int) -> int:

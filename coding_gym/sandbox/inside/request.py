@@ -138,13 +138,14 @@ _TYPES: Mapping[str, Callable[..., Any]] = {
 
 
 def to_json(request: Any) -> dict[str, Any]:
-    """Returns a request's type and fields; `dataclasses.asdict` would copy each value."""
+    """Returns a request's type and fields."""
+    # `dataclasses.asdict` would copy each value.
     values = {name: getattr(request, name) for name in request.__slots__}
     return {_TYPE: type(request).__name__} | values
 
 
 def from_json(data: dict[str, Any]) -> Any:
-    """Returns the request that a JSON object with a type describes; other objects unchanged."""
+    """Returns the request that a JSON object describes; an object without a type unchanged."""
     kind = _TYPES.get(data.pop(_TYPE, ""))
     if kind is None:
         return data

@@ -34,14 +34,15 @@ class HostRoot:
         return {}
 
     def mount(self) -> Times:
-        """Mounts the empty root at `ROOT`; returns the time that the root gets at the end."""
+        """Mounts the empty root at `ROOT`; returns the times that `finish` restores."""
         with step("mount the sandbox's root"):
             sc.bind(ROOT, ROOT, recursive=False)
         return Times(DATE_S)
 
     def fill(self, times: Times) -> None:
         """Makes folders and links, and mounts the allow-list, in this process's new root."""
-        for folder in _HOST_FOLDERS:  # not mount points, which get folders of the same tmpfs
+        # Without mount points: the folders of the tmpfs that are mounted there have their times.
+        for folder in _HOST_FOLDERS:
             times.note(folder)
         for folder in (*_HOST_FOLDERS, *_MOUNT_POINTS):
             make_real(folder)
@@ -83,7 +84,7 @@ class ImageRoot:
         return {"image": self._upper}
 
     def mount(self) -> Times:
-        """Mounts the overlay at `ROOT`; returns the time that the root gets at the end."""
+        """Mounts the overlay at `ROOT`; returns the times that `finish` restores."""
         with step("mount the image's overlay", "overlay"):
             times = Times(os.stat(self._upper).st_mtime)
             _remove(self._upper + OLD)
@@ -107,7 +108,7 @@ class ImageRoot:
             _remove(path)
 
     def finish(self, times: Times) -> None:
-        """Requires bash, sets the times of folders, and protects the settings of the kernel."""
+        """Requires bash, sets the times of folders, and makes the kernel's settings read-only."""
         if not self._request.restores and not os.path.exists(BASH):  # a policy can remove it
             raise SetupError("find bash in the image", 0, f"{BASH} is missing", "bash")
         with step("set the times of the image's folders"):
@@ -118,7 +119,7 @@ class ImageRoot:
 
 
 def _remove(path: str) -> None:
-    """Removes an entry that a policy made and a snapshot restored."""
+    """Removes a file, or a folder with its content, of an image or a restored snapshot."""
     if os.path.isdir(path) and not os.path.islink(path):
         files.remove_tree(path)
     elif os.path.lexists(path):

@@ -150,7 +150,7 @@ def _prepare() -> MountedFolders:
     host_mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     with step("create a mount namespace"):
         sc.unshare(sc.NEW_MOUNT)
-        own_mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+        server_mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         sc.make_slaves()
     with step("change the root"):
         sc.mount("tmpfs", "/tmp", sc.NOSUID | sc.NODEV, "mode=0755,size=64m")  # noqa: S108
@@ -164,7 +164,7 @@ def _prepare() -> MountedFolders:
         sc.unmount("/host")
         os.rmdir("/host")
     os.mkdir(mounts.EPISODE)
-    return MountedFolders(host_mounts, own_mounts)
+    return MountedFolders(host_mounts, server_mounts)
 
 
 def _switch_user(uid: int, gid: int) -> None:
