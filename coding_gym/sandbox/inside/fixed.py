@@ -15,6 +15,6 @@ DATE_S = 1_704_067_200
 # Exit codes as bash reports them.
 CANNOT_RUN_CODE, NO_PROGRAM_CODE = 126, 127
 KILLED_CODE = 128 + signal.SIGKILL  # also if the memory limit was exceeded
-TIMEOUT_CODE = 124  # that of `timeout`
+TIMEOUT_CODE = 124  # the code of the program `timeout`
 MAX_DATA_BYTES = 64 << 20  # of a file or standard input in one call
 OPAQUE = "user.overlay.opaque"  # the attribute of a folder that hides a folder of a lower layer

@@ -14,7 +14,7 @@ _CREATE_RULESET_VERSION = 1
 _RULE_PATH_BENEATH = 1
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = (1 << bit for bit in range(4))
-_REMOVE_DIR, _REMOVE_FILE = 1 << 4, 1 << 5
+_REMOVE_RIGHTS = 1 << 4 | 1 << 5  # of folders and of files
 _MAKE_DIR, _MAKE_REG, _MAKE_SOCK, _MAKE_FIFO, _MAKE_SYM = (1 << bit for bit in (7, 8, 9, 10, 12))
 _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
 _ABI_1_RIGHTS = (1 << 13) - 1
@@ -28,13 +28,7 @@ _CREATE_RIGHTS = _MAKE_DIR | _MAKE_REG | _MAKE_SOCK | _MAKE_FIFO | _MAKE_SYM
 _READ_RIGHTS = _EXECUTE | _READ_FILE | _READ_DIR
 GRANTS: Mapping[str, int] = {
     "read": _READ_RIGHTS,
-    "write": _READ_RIGHTS
-    | _WRITE_FILE
-    | _TRUNCATE
-    | _CREATE_RIGHTS
-    | _REMOVE_DIR
-    | _REMOVE_FILE
-    | _REFER,
+    "write": _READ_RIGHTS | _CREATE_RIGHTS | _REMOVE_RIGHTS | _WRITE_FILE | _TRUNCATE | _REFER,
     "device": _READ_FILE | _WRITE_FILE,
 }
 
@@ -87,8 +81,8 @@ def block_abstract_sockets() -> None:
 
 def _create(file_rights: int, tcp_rights: int, scopes: int) -> int:
     # An older kernel refuses a larger structure than it knows unless the rest is zero.
-    handled = struct.pack("3Q", file_rights, tcp_rights, scopes)
-    return sc.call("landlock_create_ruleset", handled, len(handled), 0)
+    attributes = struct.pack("3Q", file_rights, tcp_rights, scopes)
+    return sc.call("landlock_create_ruleset", attributes, len(attributes), 0)
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:

@@ -18,15 +18,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
-from coding_gym.sandbox.inside import (
-    files,
-    landlock_rules,
-    lockdown,
-    owner,
-    packing,
-    seccomp,
-    wire,
-)
+from coding_gym.sandbox.inside import files, landlock_rules, lockdown, owner, packing, seccomp, wire
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.files import Opener
 from coding_gym.sandbox.inside.fixed import BASH
@@ -100,7 +92,7 @@ def _watch(channel: socket.socket, owner_pidfd: int, request: LandlockRequest) -
         pid = os.fork()
     if pid == 0:
         os.close(owner_pidfd)
-        # Otherwise root owns this process's files in /proc, and it could not open them itself.
+        # Otherwise root owns this process's files in /proc, and this process cannot open them.
         sc.prctl(sc.PR_SET_DUMPABLE, 1)
         _serve(channel, request)
     poll = select.poll()
@@ -129,7 +121,7 @@ def _serve(control: socket.socket, request: LandlockRequest) -> None:
         with step("become the subreaper of commands"):
             sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
         inner = _confine(request)
-        # The kernel sends it when the watchdog ends; a user of the host may send it as well.
+        # The kernel sends SIGTERM when the watchdog ends; users of the host can send it as well.
         signal.signal(signal.SIGTERM, lambda *_: _end())
         gc.freeze()
         runner = Commands(
@@ -162,7 +154,7 @@ def _end() -> None:
 
 
 def _confine(request: LandlockRequest) -> int:
-    """Drops all rights but those granted; returns the ruleset of the commands' nested domain."""
+    """Drops all rights except the grants; returns the ruleset of the commands' nested domain."""
     grants = request.grants
     with step("prepare the Landlock rules", "landlock"):
         inner = landlock_rules.make_ruleset(request.abi, grants)
@@ -234,8 +226,8 @@ def _opener(paths: list[str]) -> Opener:
     def open_file(path: str, flags: int, mode: int) -> int:
         descriptor = os.open(path, flags, mode)
         if os.fstat(descriptor).st_dev == proc:
-            real = os.readlink(f"/proc/self/fd/{descriptor}")
-            if not f"{real}/".startswith(prefixes):
+            real_path = os.readlink(f"/proc/self/fd/{descriptor}")
+            if not f"{real_path}/".startswith(prefixes):
                 os.close(descriptor)
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         return descriptor

@@ -35,11 +35,11 @@ def all_but_first() -> frozenset[int]:
 def descendants() -> frozenset[int]:
     """Returns the ids of all processes below this one, which is a child subreaper."""
     pids: set[int] = set()
-    pending = [os.getpid()]
-    while pending:
-        children = _children(pending.pop())
+    pending_pids = [os.getpid()]
+    while pending_pids:
+        children = _children(pending_pids.pop())
         pids.update(children)
-        pending += children
+        pending_pids += children
     return frozenset(pids)
 
 

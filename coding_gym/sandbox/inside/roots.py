@@ -11,8 +11,8 @@ from coding_gym.sandbox.inside import files, mounts
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.fixed import BASH, DATE_S, HOME, PYTHON_FOLDER, TMP, WORKDIR
 from coding_gym.sandbox.inside.host_folders import (
-    ALLOWED,
-    MOUNTED,
+    ALLOW_LIST,
+    SOURCES,
     WRITTEN_ETC,
     mount_allow_list,
 )
@@ -30,7 +30,7 @@ class HostRoot:
     """A root of host folders; commands cannot write to it."""
 
     def make_changes(self) -> dict[str, str]:
-        """Returns the folders of changes of this root, by name: none."""
+        """Returns no folders, because this root has no changes."""
         return {}
 
     def mount(self) -> Times:
@@ -41,13 +41,13 @@ class HostRoot:
 
     def fill(self, times: Times) -> None:
         """Makes folders and links, and mounts the allow-list, in this process's new root."""
-        # Without mount points: the folders of the tmpfs that are mounted there have their times.
+        # Mount points are not noted: the folders mounted there keep their times.
         for folder in _HOST_FOLDERS:
             times.note(folder)
         for folder in (*_HOST_FOLDERS, *_MOUNT_POINTS):
             make_real(folder)
         make_links({"/var/tmp": "../tmp"})  # noqa: S108 - inside the sandbox
-        mount_allow_list(OLD + ALLOWED, "")
+        mount_allow_list(OLD + ALLOW_LIST, "")
 
     def finish(self, times: Times) -> None:
         """Sets the times of folders and makes the root read-only."""
@@ -71,7 +71,7 @@ class ImageRoot:
         changes = mounts.upper_folder(request, mount_names)
         self._request = request
         self._layers = image.layers
-        self._folder = f"{MOUNTED}/{mount_names[image.folder]}"
+        self._folder = f"{SOURCES}/{mount_names[image.folder]}"
         self._upper, self._work = f"{changes}/image-upper", f"{changes}/image-work"
 
     def make_changes(self) -> dict[str, str]:
@@ -102,7 +102,7 @@ class ImageRoot:
         # Written, not mounted, because commands may change these files, as in a container.
         for path, text in _IMAGE_FILES.items():
             _write(path, text)
-        sc.bind(f"{OLD}{ALLOWED}/dev", "/dev")
+        sc.bind(f"{OLD}{ALLOW_LIST}/dev", "/dev")
         for path in links:
             make_real(os.path.dirname(path))
             _remove(path)

@@ -38,7 +38,7 @@ _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 # The first number without a rule; numbers of the x32 interface, with bit 30 set, are higher.
 _FIRST_UNKNOWN = 470
 
-_REFUSED = {
+_REFUSED_CALLS = {
     "other processes": "ptrace process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp",
     "mounts and namespaces": """
         mount umount2 pivot_root chroot setns unshare open_tree open_tree_attr move_mount fsopen
@@ -57,17 +57,17 @@ _REFUSED = {
 }
 # Calls that succeed without an effect. The first two would write out all unwritten data of the
 # machine, and sandboxes need no durable files. The other two evict or load shared pages of files.
-_IGNORED = ("sync", "syncfs", "fadvise64", "readahead")
+_IGNORED_CALLS = ("sync", "syncfs", "fadvise64", "readahead")
 # Calls that fail as on a kernel without them, so that programs use alternatives. No limit bounds
 # memory files that are not mapped, or the kernel's memory for Landlock rules. glibc calls clone in
 # place of clone3: a filter can read the flags of clone, but not of clone3.
-_MISSING = (
+_MISSING_CALLS = (
     "clone3",
     *("memfd_create", "memfd_secret", "landlock_create_ruleset", "landlock_add_rule"),
     *("mincore", "cachestat"),
 )
-_SOCKETS = ("socket", "connect")
-_ATTRIBUTES = (
+_SOCKET_CALLS = ("socket", "connect")
+_ATTRIBUTE_CALLS = (
     *("setxattr", "lsetxattr", "fsetxattr", "setxattrat", "file_setattr"),
     *("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
 )
@@ -90,7 +90,7 @@ _EOPNOTSUPP, _EPROTONOSUPPORT = _ERROR | errno.EOPNOTSUPP, _ERROR | errno.EPROTO
 
 _Instruction = tuple[int, int, int, int]
 _Block = list[_Instruction]
-_ALLOWED = (_RETURN, 0, 0, _ALLOW)
+_RETURN_ALLOW = (_RETURN, 0, 0, _ALLOW)
 
 
 def _load(index: int, mask: int, *, high: bool = False) -> _Block:
@@ -122,7 +122,7 @@ def _refuse(index: int, values: Sequence[int], answer: int, *, mask: int = _ALL_
 
 def _allow_if(index: int, value: int, block: _Block) -> _Block:
     """Returns instructions that allow a call after ``block`` if an argument equals ``value``."""
-    return [*_load(index, _ALL_BITS), *_if_equal(value, [*block, _ALLOWED])]
+    return [*_load(index, _ALL_BITS), *_if_equal(value, [*block, _RETURN_ALLOW])]
 
 
 def _if_equal(value: int, block: _Block) -> _Block:
@@ -172,9 +172,9 @@ _CHECKS: Mapping[str, Sequence[_Block]] = {
 
 def program(machine: str) -> bytes:
     """Returns the filter of every sandbox on x86_64 or aarch64, 8 bytes per instruction."""
-    refused = (name for names in _REFUSED.values() for name in names.split())
-    rules = dict(_CHECKS) | _answers(_IGNORED, _DONE)
-    rules |= _answers(_MISSING, _ENOSYS) | _answers(refused, _EPERM)
+    refused_calls = (name for names in _REFUSED_CALLS.values() for name in names.split())
+    rules = dict(_CHECKS) | _answers(_IGNORED_CALLS, _DONE)
+    rules |= _answers(_MISSING_CALLS, _ENOSYS) | _answers(refused_calls, _EPERM)
     return _assemble(machine, rules, unknown=_ENOSYS)
 
 
@@ -193,7 +193,7 @@ def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
             O_TRUNC without a write mode empties a file that may only be read, and the filter
             refuses this. It cannot read the flags of openat2, so that call fails with ENOSYS.
     """
-    rules = _answers(_SOCKETS, _EACCES) | _answers(_ATTRIBUTES, _EOPNOTSUPP)
+    rules = _answers(_SOCKET_CALLS, _EACCES) | _answers(_ATTRIBUTE_CALLS, _EOPNOTSUPP)
     rules["socketpair"] = (
         _require(1, (socket.SOCK_STREAM, socket.SOCK_SEQPACKET), _EACCES, mask=_TYPE_BITS),
     )
@@ -235,5 +235,5 @@ def _assemble(
     call_numbers = numbers(machine)
     for name, checks in rules.items():
         if name in call_numbers:
-            code += _if_equal(call_numbers[name], [*chain.from_iterable(checks), _ALLOWED])
-    return b"".join(struct.pack("HBBI", *instruction) for instruction in [*code, _ALLOWED])
+            code += _if_equal(call_numbers[name], [*chain.from_iterable(checks), _RETURN_ALLOW])
+    return b"".join(struct.pack("HBBI", *instruction) for instruction in [*code, _RETURN_ALLOW])
