@@ -12,7 +12,7 @@ from pathlib import Path
 
 from coding_gym.host.toolchains import home_folder, is_private
 
-_NAMES = (Path("/etc/hosts"), Path("/etc/resolv.conf"))
+_HOST_NAME_FILES = (Path("/etc/hosts"), Path("/etc/resolv.conf"))
 _CERTIFICATES = (
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
     *("GIT_SSL_CAINFO", "PIP_CERT"),
@@ -42,7 +42,7 @@ def settings() -> tuple[dict[str, str], list[Path]]:
     """
     env = network_variables() | _pip_variables()
     certificates = dict.fromkeys(Path(env[name]) for name in _CERTIFICATES if name in env)
-    paths = [path for path in _NAMES if path.is_file()]
+    paths = [path for path in _HOST_NAME_FILES if path.is_file()]
     paths += [
         path
         for path in certificates

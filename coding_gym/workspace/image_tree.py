@@ -107,8 +107,8 @@ class ImageTrees:
         source = (self.identity(task), task.image_path, date.isoformat())
         key = content_key(_SCHEMA, *source, *runs_on)
         folder = self.cache.get(key, lambda part: self._copy(task, date, part))
-        base, rest = folder / "base", folder / "rest"
-        return ImageCopy(base if base.is_dir() else rest, rest, base.is_dir())
+        base, untracked = folder / "base", folder / "rest"
+        return ImageCopy(base if base.is_dir() else untracked, untracked, base.is_dir())
 
     def _copy(self, task: Task, date: datetime, folder: Path) -> None:
         folder.chmod(0o777)  # the image's user writes here; the parent folder is private

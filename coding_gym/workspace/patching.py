@@ -18,15 +18,7 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox.inside.fixed import NO_PROGRAM_CODE
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.sandbox.spec import TMP
-from coding_gym.workspace.scripts import (
-    APPLY,
-    CLEAN,
-    DIFF,
-    ENV,
-    NORMALIZE,
-    RESULT,
-    TOO_LARGE,
-)
+from coding_gym.workspace.scripts import APPLY, CLEAN, DIFF, ENV, NORMALIZE, RESULT, TOO_LARGE
 from coding_gym.workspace.template import BASE_GIT, Template
 
 MAX_PATCH_BYTES = 16 << 20
