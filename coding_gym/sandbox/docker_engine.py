@@ -155,8 +155,8 @@ def inspect(engine: Engine, name: str, unprivileged: tuple[int, int]) -> Image:
     """
     with engine.errors_as("inspect an image"):
         base = engine.find_image(name)
-        if (cached := engine.images.get(base["Id"])) is not None:
-            return cached
+        if (image := engine.images.get(base["Id"])) is not None:
+            return image
         container = engine.api.create_container(base["Id"], ["true"], labels=LABELS)["Id"]
         try:
             etc = {key: engine.read_file(container, f"/etc/{key}") for key in ("passwd", "group")}

@@ -30,18 +30,18 @@ def united(
         OSError: A folder cannot be read.
     """
     union: dict[str, os.DirEntry[str]] = {}
-    complete: set[str] = set()  # lower folders of these names are hidden
+    complete_names: set[str] = set()  # lower folders of these names are hidden
     for folder in folders:
         prefixes = [""]
-        for prefix in prefixes:  # the loop appends to it
+        for prefix in prefixes:  # the loop appends to the list
             for entry in os.scandir(f"{folder}/{prefix}"):
                 name = prefix + entry.name
                 if name not in union and not is_included(entry):
                     continue
                 union.setdefault(name, entry)
                 if not entry.is_dir(follow_symlinks=False):
-                    complete.add(name)
-                elif name not in complete:
+                    complete_names.add(name)
+                elif name not in complete_names:
                     prefixes.append(f"{name}/")
     return union
 
@@ -105,7 +105,7 @@ def _copy_metadata(info: os.stat_result, target: Path, owner: tuple[int, int] | 
 
 
 def add_to(tar: tarfile.TarFile, layers: Sequence[Path], user: tuple[int, int]) -> None:
-    """Writes the union to a tar as the content of the workspace, owned by one uid and gid.
+    """Writes the union to a tar as the content of the workspace, owned by ``user``.
 
     Raises:
         OSError: A layer cannot be read.

@@ -104,7 +104,7 @@ class Zygote:
                     header = self._receive()
                 elif reply != b"+":
                     raise EOFError("its channel closed")
-            except TimeoutError as error:  # its sandboxes stay open, and it opens no others
+            except TimeoutError as error:  # the zygote keeps its sandboxes, but opens no others
                 self._accepts_requests = False
                 raise SandboxError(f"the sandbox server does not reply: {error}") from error
             except (OSError, EOFError, wire.ProtocolError) as error:
