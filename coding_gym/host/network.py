@@ -46,14 +46,14 @@ def settings() -> tuple[dict[str, str], list[Path]]:
     paths += [
         path
         for path in certificates
-        if path.is_absolute() and path.exists() and not (is_private(path) or _has_keys(path))
+        if path.is_absolute() and path.exists() and not _has_secrets(path.resolve())
     ]
     return env, paths
 
 
-def _has_keys(path: Path) -> bool:
-    """Whether a folder of certificates also has private keys, as ``/etc/ssl`` and ``/etc/pki``."""
-    return any(key for pattern in ("private", "*/private") for key in path.glob(pattern))
+def _has_secrets(path: Path) -> bool:
+    """Whether a folder of certificates also has private files or keys, as ``/etc/ssl`` does."""
+    return is_private(path) or any((*path.glob("private"), *path.glob("*/private")))
 
 
 def _pip_variables() -> dict[str, str]:
