@@ -17,7 +17,7 @@ from coding_gym.host.toolchains import home_folder
 _TIMEOUT_S = 30.0
 # Runs under every Python from 2.7 on. In Debian's Python `purelib` may not exist yet, so it prints
 # the first existing folder of packages.
-_QUESTION = """
+_DESCRIBE_SOURCE = """
 import json, os, site, sys, sysconfig
 folders = [sysconfig.get_path("purelib")] + site.getsitepackages()
 existing = [p for p in folders if os.path.isdir(p)] or folders
@@ -27,7 +27,7 @@ print(json.dumps([os.path.realpath(sys.executable), getattr(sys, "base_prefix", 
                   "%d.%d.%d" % sys.version_info[:3], existing[0], kind]))
 """
 # Packages of tasks work only in CPython with a GIL, not in PyPy or free-threaded builds.
-_SUPPORTED = "cpython"
+_IMPLEMENTATION = "cpython"
 _FAILURES = (OSError, subprocess.SubprocessError, ValueError)  # of a binary that does not run
 _VERSION = re.compile(r"(\d+\.\d+)(\.\d+)?")
 
@@ -58,12 +58,12 @@ class Interpreter:
 
     @property
     def names(self) -> tuple[str, str, str]:
-        """The names of its binary, the last of which has the version, such as ``python3.11``."""
+        """The names of its binary; the last has the version, such as ``python3.11``."""
         return "python", "python3", "python{}.{}".format(*self.minor)
 
 
 def loader_variables() -> dict[str, str]:
-    """Returns the variables without which a Python of this machine may find no libraries."""
+    """Returns the variables that a Python of this machine may need to find its libraries."""
     return {name: os.environ[name] for name in ("LD_LIBRARY_PATH",) if name in os.environ}
 
 
@@ -131,7 +131,7 @@ def _installed(name: str, folders: list[Path]) -> Iterator[Interpreter]:
             if path.parent.name != "shims":
                 with suppress(*_FAILURES):
                     interpreter = _describe(path.resolve())
-                    if interpreter.implementation == _SUPPORTED:
+                    if interpreter.implementation == _IMPLEMENTATION:
                         yield interpreter
 
 
@@ -149,7 +149,7 @@ def _describe(executable: Path) -> Interpreter:
             not cached: the next call tries again.
     """
     reply = subprocess.run(
-        [executable, "-E", "-s", "-c", _QUESTION],
+        [executable, "-E", "-s", "-c", _DESCRIBE_SOURCE],
         stdin=subprocess.DEVNULL,
         capture_output=True,
         timeout=_TIMEOUT_S,
@@ -157,9 +157,9 @@ def _describe(executable: Path) -> Interpreter:
         cwd="/",
         check=True,
     )
-    real, prefix, version, site_packages, implementation = json.loads(reply.stdout)
+    real_path, prefix, version, site_packages, implementation = json.loads(reply.stdout)
     return Interpreter(
-        executable=Path(real),
+        executable=Path(real_path),
         prefix=Path(prefix),
         version=version,
         site_packages=Path(site_packages),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from coding_gym.host.toolchains import home_folder, is_private
 
-_NAMES = (Path("/etc/hosts"), Path("/etc/resolv.conf"))
+_HOST_NAME_FILES = (Path("/etc/hosts"), Path("/etc/resolv.conf"))
 _CERTIFICATES = (
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
     *("GIT_SSL_CAINFO", "PIP_CERT"),
@@ -38,17 +38,22 @@ def settings() -> tuple[dict[str, str], list[Path]]:
 
     Returns:
         Environment variables, and paths of files to mount at equal paths: the files of host names,
-        and the certificates that the variables name.
+        and the certificates that the variables name, except folders with private files or keys.
     """
     env = network_variables() | _pip_variables()
     certificates = dict.fromkeys(Path(env[name]) for name in _CERTIFICATES if name in env)
-    paths = [path for path in _NAMES if path.is_file()]
+    paths = [path for path in _HOST_NAME_FILES if path.is_file()]
     paths += [
         path
         for path in certificates
-        if path.is_absolute() and path.exists() and not is_private(path)
+        if path.is_absolute() and path.exists() and not _has_secrets(path.resolve())
     ]
     return env, paths
+
+
+def _has_secrets(path: Path) -> bool:
+    """Whether a folder of certificates also has private files or keys, as ``/etc/ssl`` does."""
+    return is_private(path) or any((*path.glob("private"), *path.glob("*/private")))
 
 
 def _pip_variables() -> dict[str, str]:

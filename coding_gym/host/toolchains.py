@@ -17,7 +17,7 @@ _LANGUAGES = {
     "rust": (("cargo", "rustc", "cc"), "cargo gcc"),
 }
 # Folders in a home folder; installations in folders below them, such as uv's, can be mounted.
-_PRIVATE = (".cargo", ".config", ".local", ".ssh")
+_PRIVATE_NAMES = (".cargo", ".config", ".local", ".ssh")
 
 
 class Toolchain(NamedTuple):
@@ -72,7 +72,7 @@ def home_folder() -> Path:
 def is_private(folder: Path) -> bool:
     """Whether a folder has private files of the user, so that no sandbox may mount it."""
     home = home_folder().resolve()
-    return home.is_relative_to(folder) or folder in {home / name for name in _PRIVATE}
+    return home.is_relative_to(folder) or folder in {home / name for name in _PRIVATE_NAMES}
 
 
 def _real_path(program: str, search_path: str | None = None) -> Path | None:

@@ -47,15 +47,16 @@ def check_spec(spec: SandboxSpec, backend: str, *, lacks: Collection[str]) -> No
         raise InvalidArgumentError(f"shell must be one of {SHELLS}, got {spec.shell!r}")
     check_env(spec.env)
     check_env({"PATH": ":".join(spec.path)})
-    if unsupported := [name for name in lacks if getattr(spec, name)]:
+    if field_names := [name for name in lacks if getattr(spec, name)]:
         raise InvalidArgumentError(
-            f"the {backend!r} sandbox does not support {', '.join(unsupported)}; use 'namespace' "
+            f"the {backend!r} sandbox does not support {', '.join(field_names)}; use 'namespace' "
             "(workspace_alias also needs an image)"
         )
     _check_targets([*(mount.target for mount in spec.mounts), spec.workspace_alias or WORKDIR])
     _check_sources(spec)
-    if invalid := [port for port in spec.forwards if port not in _PORTS]:
-        raise InvalidArgumentError(f"a port of forwards must be 1024 to 65535, got {invalid[0]}")
+    for port in spec.forwards:
+        if port not in _PORTS:
+            raise InvalidArgumentError(f"a port of forwards must be 1024 to 65535, got {port}")
     if spec.forwards and spec.network:
         raise InvalidArgumentError("forwards need network=False, got True; set only one of the two")
 
@@ -84,7 +85,7 @@ def _check_sources(spec: SandboxSpec) -> None:
             "Python in a separate folder, for example from `uv python install`"
         )
     for mount in spec.mounts:
-        if not os.path.exists(mount.source):  # noqa: PTH110 - as above
+        if not os.path.exists(mount.source):  # noqa: PTH110 - as for `isdir`
             raise InvalidArgumentError(f"the source of a mount must exist, got {mount.source}")
 
 

@@ -1,8 +1,8 @@
 """The ``docker`` backend: sandboxes in containers of a Docker daemon, or of Podman's service.
 
 `DockerBackend.open` puts the workspace into a container of an image, whose first process,
-``loop.sh``, runs the commands. Commands also read and write files for the owner, because they see
-every mount and have only the rights of the sandbox's user. There are no snapshots.
+``loop.sh``, runs the commands. `read_file` and `write_file` run commands as well, because commands
+see every mount and have only the rights of the sandbox's user. There are no snapshots.
 """
 
 import contextlib
@@ -24,21 +24,9 @@ from coding_gym.calls import ExecResult
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError, last_line
 from coding_gym.sandbox import layer_union
 from coding_gym.sandbox.backend_checks import check_spec, failed_probe, render_output
-from coding_gym.sandbox.docker_engine import (
-    LABELS,
-    Engine,
-    Image,
-    connect,
-    inspect,
-)
+from coding_gym.sandbox.docker_engine import LABELS, Engine, Image, connect, inspect
 from coding_gym.sandbox.inside.commands import BoundedOutput
-from coding_gym.sandbox.inside.fixed import (
-    BASH,
-    HOSTNAME,
-    KILLED_CODE,
-    TIMEOUT_CODE,
-    USER,
-)
+from coding_gym.sandbox.inside.fixed import BASH, HOSTNAME, KILLED_CODE, TIMEOUT_CODE, USER
 from coding_gym.sandbox.ownership import UNPRIVILEGED
 from coding_gym.sandbox.protocol import NO_SNAPSHOTS, Probe, Sandbox, Snapshot
 from coding_gym.sandbox.run_arguments import Run
@@ -266,10 +254,10 @@ class _Container(Channel):
         """
         nonce, timed_out = secrets.token_hex(16).encode(), False
         with self._in_use():
-            started = time.monotonic()
+            start_time = time.monotonic()
             self._send(_request(nonce, run))
             try:
-                counts = self._read_reply(nonce, output, started + run.timeout_s)
+                counts = self._read_reply(nonce, output, start_time + run.timeout_s)
             except TimeoutError:
                 timed_out = True
                 self._send(_KILL)
@@ -283,7 +271,7 @@ class _Container(Channel):
             exit_code=TIMEOUT_CODE if timed_out else exit_code,
             output="",
             timed_out=timed_out,
-            duration_s=time.monotonic() - started,
+            duration_s=time.monotonic() - start_time,
             num_leftovers=num_leftovers,
             # The kernel killed the shell, or a process for which it waited.
             out_of_memory=is_out_of_memory and was_killed,

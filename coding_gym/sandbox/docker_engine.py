@@ -135,7 +135,7 @@ def _connect_once(url: str) -> None:
 
 
 class Image(NamedTuple):
-    """An image of the daemon: its id and variables, and the user, bash and /etc of containers."""
+    """An image: id, variables, user of commands, bash's content, files of /etc by name."""
 
     name: str
     env: Mapping[str, str]
@@ -155,8 +155,8 @@ def inspect(engine: Engine, name: str, unprivileged: tuple[int, int]) -> Image:
     """
     with engine.errors_as("inspect an image"):
         base = engine.find_image(name)
-        if (cached := engine.images.get(base["Id"])) is not None:
-            return cached
+        if (image := engine.images.get(base["Id"])) is not None:
+            return image
         container = engine.api.create_container(base["Id"], ["true"], labels=LABELS)["Id"]
         try:
             etc = {key: engine.read_file(container, f"/etc/{key}") for key in ("passwd", "group")}

@@ -75,13 +75,13 @@ class FolderCache:
 
     def _build(self, key: str, build: Callable[[Path], None], final: Path) -> None:
         # A new name, because processes of a killed build may still write to the previous folder.
-        partial = self._folder / f"{key}.{secrets.token_hex(4)}{PARTIAL}"
+        new_folder = self._folder / f"{key}.{secrets.token_hex(4)}{PARTIAL}"
         try:
-            partial.mkdir()
-            build(partial)
-            partial.rename(final)
+            new_folder.mkdir()
+            build(new_folder)
+            new_folder.rename(final)
         finally:
-            remove_folder(partial)
+            remove_folder(new_folder)
 
 
 def content_key(*values: object) -> str:

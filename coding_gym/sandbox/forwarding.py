@@ -29,7 +29,7 @@ class Forwarder:
         self._lock = threading.Lock()
         self._sockets = {listener}
         self._closed = threading.Event()
-        self._free = threading.Semaphore(_MAX_CONNECTIONS)
+        self._free_slots = threading.Semaphore(_MAX_CONNECTIONS)
         self._acceptor = _start_thread(self._accept, listener, path)
 
     def close(self) -> None:
@@ -48,14 +48,14 @@ class Forwarder:
                 except OSError:  # closed, or no descriptor is free
                     self._closed.wait(_RETRY_S)
                     continue
-                if not self._free.acquire(blocking=False):
+                if not self._free_slots.acquire(blocking=False):
                     client.close()
                     continue
                 try:
                     _start_thread(self._relay, client, path)
                 except RuntimeError:  # no thread is free
                     client.close()
-                    self._free.release()
+                    self._free_slots.release()
 
     def _relay(self, client: socket.socket, path: Path) -> None:
         """Copies bytes in both directions until both have ended, or the forwarder stops."""
@@ -73,7 +73,7 @@ class Forwarder:
             replies.join()
         with self._lock:
             self._sockets -= endpoints
-        self._free.release()
+        self._free_slots.release()
 
 
 @contextmanager

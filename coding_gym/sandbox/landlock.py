@@ -36,7 +36,7 @@ Grant = tuple[str, str]
 
 # Without mounts, commands see host paths, and no limit counts the files that they write.
 _MISSING = (Promise.PRIVATE_ROOT, Promise.OWN_IMAGE, Promise.DISK_LIMIT, Promise.INODE_LIMIT)
-_UNSUPPORTED = ("network", "forwards", "image", "workspace_alias")
+_UNSUPPORTED_FIELDS = ("network", "forwards", "image", "workspace_alias")
 # The first version of Landlock that allows moves of files between folders. The seccomp filter
 # refuses the accesses that only later versions control.
 _OLDEST_ABI = 2
@@ -101,7 +101,7 @@ class LandlockBackend:
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
         self._require_landlock()
-        check_spec(spec, self.name, lacks=_UNSUPPORTED)
+        check_spec(spec, self.name, lacks=_UNSUPPORTED_FIELDS)
         if snapshot is not None:
             check_snapshot(snapshot, backend=self.name, spec=spec)
         # Layers are not copied, because the files of a snapshot replace them.
@@ -223,18 +223,19 @@ def system_grants() -> tuple[Grant, ...]:
 def tree_grants(folder: Path) -> tuple[Grant, ...]:
     """Returns the rules for a folder with programs, without third-party Python packages."""
     packages = {path for pattern in THIRD_PARTY for path in folder.glob(pattern)}
-    hidden = {str(path.resolve()) for path in packages} | {PACKAGE}
-    return tuple(_allow(str(folder), hidden))
+    hidden_folders = {str(path.resolve()) for path in packages} | {PACKAGE}
+    return tuple(_allow(str(folder), hidden_folders))
 
 
-def _allow(path: str, hidden: Collection[str]) -> Iterator[Grant]:
-    if path in hidden:
+def _allow(path: str, hidden_folders: Collection[str]) -> Iterator[Grant]:
+    """Yields rules to read ``path`` except the folders ``hidden``."""
+    if path in hidden_folders:
         return
-    if not any(folder.startswith(f"{path}/") for folder in hidden):
+    if not any(folder.startswith(f"{path}/") for folder in hidden_folders):
         yield "read", path
         return
     # Strings, because Path objects are slow for thousands of entries.
     with os.scandir(path) as entries:
         for entry in entries:
             if not entry.is_symlink():
-                yield from _allow(entry.path, hidden)
+                yield from _allow(entry.path, hidden_folders)

@@ -20,9 +20,9 @@ from coding_gym.sandbox.ownership import cache_folder, make_folder, remove_own
 from coding_gym.sandbox.served_sandbox import host_path_of
 from coding_gym.sandbox.spec import HOME, TMP, WORKDIR, Interpreter, SandboxSpec, environment
 
-_WRITABLE = {"workspace": WORKDIR, "home": HOME, "tmp": TMP}
-# Large folders that are not needed to run programs.
-_SKIPPED = frozenset({"test", "idlelib", "lib2to3"})
+_WRITABLE_FOLDERS = {"workspace": WORKDIR, "home": HOME, "tmp": TMP}
+# Names of large folders that programs do not need.
+_SKIPPED_NAMES = frozenset({"test", "idlelib", "lib2to3"})
 _PACKAGES = frozenset(Path(pattern).name for pattern in THIRD_PARTY)
 _NUM_RECENT_COPIES = 8
 
@@ -60,11 +60,11 @@ def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> Lan
     # Only commands may enter: files inside may be readable for every user.
     os.chown(folder, -1, user[1])
     folder.chmod(0o710)
-    for name in _WRITABLE:
+    for name in _WRITABLE_FOLDERS:
         (folder / name).mkdir(mode=0o755)
         os.chown(folder / name, *user)
     layer_union.copy(spec.layers, folder / "workspace", owner=user)
-    host_paths = {target: folder / name for name, target in _WRITABLE.items()}
+    host_paths = {target: folder / name for name, target in _WRITABLE_FOLDERS.items()}
     for mount in spec.mounts:
         source = mount.source.resolve()
         if mount.writable and not _parents_are_traversable(source, user):
@@ -78,11 +78,11 @@ def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> Lan
         host_paths[str(spec.python.prefix)] = prefix
         site = host_paths.get(str(spec.python.site_packages))
         _make_python(folder / "python", spec.python, prefix, site)
-    # Without these, a host path below /tmp would be translated as one of the sandbox's /tmp.
+    # Without these entries, `host_path_of` would change host paths below /tmp.
     identity = {str(path): str(path) for path in (folder, *host_paths.values())}
     return LandlockFiles(
         path=folder,
-        writable={name: str(folder / name) for name in _WRITABLE},
+        writable={name: str(folder / name) for name in _WRITABLE_FOLDERS},
         host_paths={target: str(path) for target, path in host_paths.items()} | identity,
     )
 
@@ -163,7 +163,7 @@ def _parents_are_traversable(path: Path, user: User) -> bool:
 def _is_needed(entry: "os.DirEntry[str]") -> bool:
     """Whether an entry of an interpreter's prefix is copied; packages and tests are not."""
     name = entry.name
-    return name not in (_PACKAGES | _SKIPPED) and not name.endswith(".a")
+    return name not in (_PACKAGES | _SKIPPED_NAMES) and not name.endswith(".a")
 
 
 class _Copy:

@@ -11,7 +11,7 @@ from coding_gym.sandbox.inside.fixed import WORKDIR
 
 IsIncluded = Callable[["os.DirEntry[str]"], bool]
 
-_KEPT_BITS = 0o777  # without setuid, setgid and sticky
+_PERMISSIONS = 0o777  # without setuid, setgid and sticky
 
 
 def united(
@@ -30,18 +30,18 @@ def united(
         OSError: A folder cannot be read.
     """
     union: dict[str, os.DirEntry[str]] = {}
-    complete: set[str] = set()  # lower folders of these names are hidden
+    complete_names: set[str] = set()  # lower folders of these names are hidden
     for folder in folders:
         prefixes = [""]
-        for prefix in prefixes:  # the loop appends to it
+        for prefix in prefixes:  # the loop appends to the list
             for entry in os.scandir(f"{folder}/{prefix}"):
                 name = prefix + entry.name
                 if name not in union and not is_included(entry):
                     continue
                 union.setdefault(name, entry)
                 if not entry.is_dir(follow_symlinks=False):
-                    complete.add(name)
-                elif name not in complete:
+                    complete_names.add(name)
+                elif name not in complete_names:
                     prefixes.append(f"{name}/")
     return union
 
@@ -101,11 +101,11 @@ def set_metadata(path: Path, owner: tuple[int, int], mode: int, times_ns: tuple[
 def _copy_metadata(info: os.stat_result, target: Path, owner: tuple[int, int] | None) -> None:
     owner = owner or (info.st_uid, info.st_gid)
     times_ns = info.st_atime_ns, info.st_mtime_ns
-    set_metadata(target, owner, info.st_mode & _KEPT_BITS, times_ns)
+    set_metadata(target, owner, info.st_mode & _PERMISSIONS, times_ns)
 
 
 def add_to(tar: tarfile.TarFile, layers: Sequence[Path], user: tuple[int, int]) -> None:
-    """Writes the union to a tar as the content of the workspace, owned by one uid and gid.
+    """Writes the union to a tar as the content of the workspace, owned by ``user``.
 
     Raises:
         OSError: A layer cannot be read.

@@ -70,8 +70,8 @@ class NamespaceBackend:
         storage = "on disk" if on_disk else "in memory"
         detail = f"opened a sandbox as uid {uid}, with its changes {storage}, and ran a command; "
         detail += "the memory limit is checked by polling"
-        missing = _MISSING_ON_DISK if on_disk else ()
-        return Probe(available=True, detail=detail, missing=missing)
+        missing_promises = _MISSING_ON_DISK if on_disk else ()
+        return Probe(available=True, detail=detail, missing=missing_promises)
 
     def image_id(self, image: str) -> str:
         """Returns an image's id; see `coding_gym.sandbox.protocol.SandboxBackend.image_id`."""
@@ -217,10 +217,10 @@ def _is_always_visible(python: Interpreter, image: Image | None) -> bool:
 
 def _source(path: Path) -> Source:
     """Returns the current identity of a host folder or file."""
-    real = path.resolve()
-    info = real.stat()
+    real_path = path.resolve()
+    info = real_path.stat()
     is_folder = S_ISDIR(info.st_mode)
-    return Source(path=str(real), device=info.st_dev, inode=info.st_ino, is_folder=is_folder)
+    return Source(path=str(real_path), device=info.st_dev, inode=info.st_ino, is_folder=is_folder)
 
 
 def _links(python: Interpreter | None) -> dict[str, str]:
@@ -244,9 +244,12 @@ def _preload_of(spec: SandboxSpec, mounts: Sequence[MountRequest]) -> Preload | 
         return None
     site = str(spec.python.site_packages)
     targets = {str(spec.python.prefix), site}
-    needed = tuple(mount for mount in mounts if mount.target in targets)
-    if not any(mount.target == site and not mount.source.writable for mount in needed):
+    needed_mounts = tuple(mount for mount in mounts if mount.target in targets)
+    if not any(mount.target == site and not mount.source.writable for mount in needed_mounts):
         return None
     return Preload(
-        executable=str(spec.python.executable), modules=spec.preload, folder=site, mounts=needed
+        executable=str(spec.python.executable),
+        modules=spec.preload,
+        folder=site,
+        mounts=needed_mounts,
     )

@@ -65,7 +65,7 @@ def process_folder(parent: Path, pid: int) -> Path:
 
 def _remove_unlocked(folder: Path) -> None:
     """Removes a folder of this user whose process has ended."""
-    with contextlib.suppress(OSError):  # it is locked or gone, or belongs to another user
+    with contextlib.suppress(OSError):  # the folder is locked or gone, or another user's
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -89,19 +89,18 @@ def cache_folder() -> Path:
     folder = platformdirs.user_cache_path("coding_gym")
     with contextlib.suppress(OSError):  # a later write reports the error
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        facts = folder.stat()
-        if facts.st_uid == os.geteuid() and facts.st_mode & 0o077:
+        info = folder.stat()
+        if info.st_uid == os.geteuid() and info.st_mode & 0o077:
             folder.chmod(0o700)
     return folder
 
 
-# Before Linux 6.6 a tmpfs has no user extended attributes, and without them an overlay can
-# neither remove nor replace a folder of its lower layers. On such kernels the changes of a sandbox
-# are in an upper folder in the user's cache, removed when the sandbox closes.
-
-
 def make_upper(owner: tuple[int, int]) -> Path:
-    """Returns a new folder for the changes of one sandbox, with ``upper`` and ``work`` in it."""
+    """Returns a new folder, in the user's cache, for the changes of one sandbox.
+
+    It has subfolders ``upper`` and ``work``. Before Linux 6.6 a tmpfs has no user extended
+    attributes, without which an overlay can neither remove nor replace a folder of a lower layer.
+    """
     parent = cache_folder() / "uppers"
     parent.mkdir(mode=0o700, exist_ok=True)
     folder = Path(tempfile.mkdtemp(dir=process_folder(parent, os.getpid())))

@@ -21,7 +21,7 @@ _MAX_COMMAND_BYTES = 1 << 20
 # The longest argument of exec (MAX_ARG_STRLEN) without its NUL.
 MAX_ARGUMENT_BYTES = (128 << 10) - 1
 _MAX_PATH_BYTES = 4095  # of a system call (PATH_MAX), without its NUL
-# The usual limit of exec. In JSON a byte takes at most six, so the variables fit in a message.
+# The usual limit of exec. JSON takes at most six bytes for one, so variables fit in a message.
 _MAX_ENV_BYTES = 2 << 20
 # Reads a command from standard input, and runs it with empty standard input.
 _FROM_STDIN = (
@@ -31,9 +31,9 @@ _FROM_STDIN = (
 
 STATE = f"{HOME}/.bash_state"
 
-# One line up to the command, so that line numbers in its errors are right. Only regular files are
-# opened: a FIFO would block. Functions come last: they could replace what runs after them. Aliases
-# in functions are already expanded. `cd` sets PWD; the text of the command is too large to save.
+# One line up to the command, so that its errors have the right line numbers. Only regular files
+# are opened: a FIFO would block. Functions come last: they could replace later commands.
+# Aliases in functions are already expanded. `cd` sets PWD; the command's text is too large to save.
 # Restoring a non-zero exit status under errexit would exit the next bash before its command.
 _SAVE = b"; ".join(
     (
@@ -101,7 +101,7 @@ def checked_run(
     """
     text = command.encode("utf-8", "surrogatepass")
     if b"\0" in text:
-        raise InvalidArgumentError("command must not contain a NUL byte")
+        raise InvalidArgumentError(f"command must have no NUL byte, got {command[:80]!r}")
     if len(text) > _MAX_COMMAND_BYTES:
         raise InvalidArgumentError(
             f"command must be at most {_MAX_COMMAND_BYTES} bytes, got {len(text)}; "

@@ -57,7 +57,7 @@ def open_sandbox(
 
     Raises:
         UnknownNameError: No backend has that name.
-        InvalidArgumentError: A layer or mount of the spec does not exist.
+        InvalidArgumentError: As `SandboxBackend.open`.
         SandboxUnavailableError: This machine cannot run the backend; the message has the remedy.
         SandboxError: The set-up failed for a transient reason.
     """

@@ -39,7 +39,7 @@ class Channel:
 
     Args:
         stream: Connected to the first process, which is still being set up.
-        cleanup: Callbacks after the sandbox's end, which the channel takes over.
+        cleanup: Callbacks for the time after the sandbox's end; the channel takes them over.
         forks_python: Whether the first process runs Python in forks of itself.
 
     Attributes:

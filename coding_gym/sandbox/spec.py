@@ -195,7 +195,8 @@ def mounted_packages(spec: SandboxSpec) -> dict[str, str]:
 def spec_digest(spec: SandboxSpec) -> str:
     """Returns a digest of the files and variables of a spec, independent of host paths.
 
-    It covers the content of all files in the layers, but not limits and the kind of shell.
+    It covers paths, modes and content of the files in the layers, targets of mounts, and the fields
+    ``python`` (the version), ``path``, ``env``, ``image`` and ``workspace_alias``.
     """
     layers = [
         (path, entry.stat(follow_symlinks=False).st_mode, _content_id(entry))

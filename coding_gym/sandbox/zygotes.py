@@ -104,7 +104,7 @@ class Zygote:
                     header = self._receive()
                 elif reply != b"+":
                     raise EOFError("its channel closed")
-            except TimeoutError as error:  # its sandboxes stay open, and it opens no others
+            except TimeoutError as error:  # the zygote keeps its sandboxes, but opens no others
                 self._accepts_requests = False
                 raise SandboxError(f"the sandbox server does not reply: {error}") from error
             except (OSError, EOFError, wire.ProtocolError) as error:
@@ -189,24 +189,25 @@ class _Registry:
     def __init__(self, pid: int) -> None:
         self._pid = pid
         self._locks: dict[Key, threading.Lock] = {}  # one start can take half a minute
-        # Only the last of a key opens sandboxes; those before, late or interrupted, may have some.
+        # Only the last zygote of a key opens sandboxes. The previous ones replied late, were
+        # interrupted or ended; their sandboxes may still be open.
         self._zygotes: dict[Key, list[Zygote]] = {}
         atexit.register(self.stop)
 
     def get(self, key: Key) -> Zygote:
         with self._locks.setdefault(key, threading.Lock()):
-            started = self._zygotes.setdefault(key, [])
-            if not started or not started[-1].is_usable():
-                started.append(Zygote(*key))
-            return started[-1]
+            zygotes = self._zygotes.setdefault(key, [])
+            if not zygotes or not zygotes[-1].is_usable():
+                zygotes.append(Zygote(*key))
+            return zygotes[-1]
 
     def stop(self) -> None:
         if os.getpid() != self._pid:
             return
         for key, lock in tuple(self._locks.items()):
             with lock:
-                for started in self._zygotes.pop(key, ()):
-                    started.stop()
+                for zygote in self._zygotes.pop(key, ()):
+                    zygote.stop()
 
 
 _registry = cache(_Registry)

@@ -31,8 +31,8 @@ class Clones:
     def source(self, task: Task, tree: GitTree, commit: str) -> str:
         """Returns a repository on this machine to fetch a commit from.
 
-        A clone of the user can be hostile, so it is not searched for the commit: a fetch from it is
-        safe, but a git command in it is not.
+        A local repository can be hostile: a fetch from it is safe, but a git command in it is not,
+        so it is not searched for the commit.
 
         Raises:
             InvalidTaskError: The repository does not exist.

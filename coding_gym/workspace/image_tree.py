@@ -32,7 +32,7 @@ _LIMITS = SandboxLimits(file_bytes=4 << 30)
 # user only with `safe.directory`, which old versions of git read only from a file.
 _COPY = """\
 set -o pipefail
-all=$CGTMP/all tracked=$CGTMP/tracked
+all=$CG_TMP/all tracked=$CG_TMP/tracked
 copy() {
     mkdir "$CG_INTO/$1" || return
     tar -cf - --null --no-recursion -T - | tar -xof - -C "$CG_INTO/$1"
@@ -40,13 +40,13 @@ copy() {
 cd "$CG_PATH" || exit 41
 find . \\( -name .git -o -name __pycache__ \\) -prune -o \\( ! -type d -o -empty \\) -print0 |
     sort -z > "$all" || exit
-printf '[safe]\\n\\tdirectory = *\\n' > "$CGTMP/.gitconfig"
-export HOME=$CGTMP GIT_CONFIG_GLOBAL=$CGTMP/.gitconfig
-reason=$(git ls-files -z 2>&1 > "$CGTMP/listed") || [[ $reason == *'not a git repository'* ]] || {
+printf '[safe]\\n\\tdirectory = *\\n' > "$CG_TMP/.gitconfig"
+export HOME=$CG_TMP GIT_CONFIG_GLOBAL=$CG_TMP/.gitconfig
+reason=$(git ls-files -z 2>&1 > "$CG_TMP/listed") || [[ $reason == *'not a git repository'* ]] || {
     echo "$reason"
     exit 1
 }
-sed -z 's,^,./,' "$CGTMP/listed" | sort -z | comm -z -12 - "$all" > "$tracked" || exit
+sed -z 's,^,./,' "$CG_TMP/listed" | sort -z | comm -z -12 - "$all" > "$tracked" || exit
 comm -z -13 "$tracked" "$all" | copy rest || exit
 [ ! -s "$tracked" ] || copy base < "$tracked"
 """
@@ -107,14 +107,14 @@ class ImageTrees:
         source = (self.identity(task), task.image_path, date.isoformat())
         key = content_key(_SCHEMA, *source, *runs_on)
         folder = self.cache.get(key, lambda part: self._copy(task, date, part))
-        base, rest = folder / "base", folder / "rest"
-        return ImageCopy(base if base.is_dir() else rest, rest, base.is_dir())
+        base, untracked = folder / "base", folder / "rest"
+        return ImageCopy(base if base.is_dir() else untracked, untracked, base.is_dir())
 
     def _copy(self, task: Task, date: datetime, folder: Path) -> None:
         folder.chmod(0o777)  # the image's user writes here; the parent folder is private
         spec = SandboxSpec(image=task.image, limits=_LIMITS)
         with build_sandbox(self.backend, spec, {BUILT: folder}) as sandbox:
-            paths = {"CG_PATH": task.image_path, "CGTMP": TMP, "CG_INTO": BUILT}
+            paths = {"CG_PATH": task.image_path, "CG_TMP": TMP, "CG_INTO": BUILT}
             result = sandbox.run(_COPY, timeout_s=TIMEOUT_S, cwd="/", env=ENV | paths)
         if result.exit_code == _NO_FOLDER:
             raise InvalidTaskError(

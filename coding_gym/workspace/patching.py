@@ -18,15 +18,7 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox.inside.fixed import NO_PROGRAM_CODE
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.sandbox.spec import TMP
-from coding_gym.workspace.scripts import (
-    APPLY,
-    CLEAN,
-    DIFF,
-    ENV,
-    NORMALIZE,
-    RESULT,
-    TOO_LARGE,
-)
+from coding_gym.workspace.scripts import APPLY, CLEAN, DIFF, ENV, NORMALIZE, RESULT, TOO_LARGE
 from coding_gym.workspace.template import BASE_GIT, Template
 
 MAX_PATCH_BYTES = 16 << 20
@@ -159,20 +151,20 @@ def _paths(sandbox: Sandbox) -> dict[str, str]:
 
 def _failure(result: ExecResult, problem: str) -> PatchError | MissingDependencyError:
     lines = [line for line in result.output.splitlines() if any(m in line for m in _DISK_FULL)]
-    complaint = error_line("\n".join(lines) or result.output)
+    message = error_line("\n".join(lines) or result.output)
     if result.timed_out:
         return PatchError(f"{problem}: git took more than {TIMEOUT_S:g} s")
     if lines:
-        return PatchError(f"{problem}: the sandbox's disk is full: {complaint}")
+        return PatchError(f"{problem}: the sandbox's disk is full: {message}")
     if result.exit_code == NO_PROGRAM_CODE:
         return MissingDependencyError(
-            f"{problem}: {complaint}; git, findutils and patch must be installed below /usr; "
+            f"{problem}: {message}; git, findutils and patch must be installed below /usr; "
             "run: apt-get install git findutils patch"
         )
     if result.exit_code == TOO_LARGE:
         return PatchError(
             f"{problem}: {last_line(result.output)} is larger than {MAX_PATCH_BYTES} bytes"
         )
-    if _NO_DIFF in complaint:  # git's message recommends an option of `git apply`
+    if _NO_DIFF in message:  # git's message recommends an option of `git apply`
         return PatchError(f"{problem}: its text has no diff that git can read")
-    return PatchError(f"{problem}: {complaint}")
+    return PatchError(f"{problem}: {message}")

@@ -15,7 +15,7 @@ from coding_gym.task import FilesTree, FolderTree, Task
 from coding_gym.workspace.host_git import HostGitError, run_git
 
 # Nested repositories and byte code are not part of a base tree.
-_SKIPPED = frozenset({".git", "__pycache__"})
+_SKIPPED_NAMES = frozenset({".git", "__pycache__"})
 
 
 def digest_tree(task: Task, tree: FilesTree | FolderTree) -> str:
@@ -119,7 +119,7 @@ def _base_files(folder: Path) -> Iterator[tuple[str, "os.DirEntry[str]"]]:
     Raises:
         OSError: A subfolder cannot be listed.
     """
-    entries = united((folder,), lambda entry: entry.name not in _SKIPPED)
+    entries = united((folder,), lambda entry: entry.name not in _SKIPPED_NAMES)
     for name, entry in sorted(entries.items()):
         if entry.is_symlink() or entry.is_file():
             yield name, entry

@@ -64,9 +64,9 @@ def pytest_distributions() -> dict[str, Distribution]:
     from packaging.requirements import Requirement  # a dependency of pytest
 
     distributions: dict[str, Distribution] = {}
-    pending = ["pytest"]
-    while pending:
-        name = pending.pop().lower().replace("_", "-")
+    names = ["pytest"]
+    while names:
+        name = names.pop().lower().replace("_", "-")
         if name in distributions:
             continue
         try:
@@ -76,7 +76,7 @@ def pytest_distributions() -> dict[str, Distribution]:
                 f"{name} is not installed; run: pip install pytest"
             ) from error
         required = [Requirement(text) for text in dist.requires or ()]
-        pending += [r.name for r in required if not r.marker or r.marker.evaluate({"extra": ""})]
+        names += [r.name for r in required if not r.marker or r.marker.evaluate({"extra": ""})]
     return {f"{dist.name} {dist.version}": dist for _, dist in sorted(distributions.items())}
 
 

@@ -140,6 +140,8 @@ def test_builds_get_certificates_and_package_sources(
         (tmp_path / name).mkdir()
     (tmp_path / "pip" / "pip.conf").write_bytes(b"[global]\nproxy = \xff\n")
     (tmp_path / "ca.pem").write_text("certificate", encoding="utf-8")
+    (tmp_path / "tls" / "private").mkdir(parents=True)
+    (tmp_path / "certs").symlink_to("home")
     tmp_path.chmod(0o755)
     config = tmp_path / "pip.conf"
     config.write_text(
@@ -154,7 +156,8 @@ def test_builds_get_certificates_and_package_sources(
     monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))  # its file is not text, and is skipped
     monkeypatch.setenv("PIP_CERT", str(tmp_path / "ca.pem"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))  # private, so never mounted
-    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "home"))
+    monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "certs"))
+    monkeypatch.setenv("CURL_CA_BUNDLE", str(tmp_path / "tls"))  # has keys, so never mounted
     monkeypatch.setenv("HTTPS_PROXY", "http://proxy.example.org:3128")
     for name in ("SECRET_TOKEN", "PIP_TARGET"):
         monkeypatch.setenv(name, "/opt/other")

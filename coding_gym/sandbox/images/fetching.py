@@ -68,15 +68,15 @@ def remove_image(image: str) -> frozenset[str]:
         FolderCache(folder).remove(layout_key(full_name(image)))
         blobs = {path.name for path in folder.glob(f"{_BLOBS}/sha256/*")}
         indexes = folder.glob("*/index.json")
-        unused = frozenset(blobs.difference(*(_digests(index.parent) for index in indexes)))
-        for digest in unused:
+        unused_digests = frozenset(blobs.difference(*(_digests(index.parent) for index in indexes)))
+        for digest in unused_digests:
             (folder / _BLOBS / "sha256" / digest).unlink()
-    return frozenset(f"sha256:{digest}" for digest in unused)
+    return frozenset(f"sha256:{digest}" for digest in unused_digests)
 
 
 @contextmanager
 def _locked_blobs(kind: int) -> Iterator[None]:
-    """Locks the blobs of all images: fetches share the lock, a removal has it alone."""
+    """Locks the blobs of all images: fetches share the lock, a removal holds it exclusively."""
     blobs = image_folder() / _BLOBS
     blobs.mkdir(parents=True, exist_ok=True)
     descriptor = os.open(blobs, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)

@@ -30,7 +30,7 @@ _MAX_ETC_BYTES = 4 << 20  # size limit of a file such as /etc/passwd
 # The largest uid: the next one, (uid_t) -1, means "no change".
 _MAX_ID = (1 << 32) - 2
 # Errors of reading a document that is missing or has values of wrong types.
-_MALFORMED = (
+_READ_ERRORS = (
     *(KeyError, TypeError, AttributeError, ValueError, RecursionError),
     *(FileNotFoundError, NotADirectoryError, IsADirectoryError, PermissionError),
 )
@@ -54,7 +54,7 @@ class Manifest:
 
 
 def image_folder() -> Path:
-    """Returns the folder that holds images by name."""
+    """Returns the folder of the fetched images."""
     return user_data_path("coding_gym") / "images"
 
 
@@ -126,7 +126,7 @@ def read_manifest(layout: Path) -> Manifest:
         return _manifest(layout, document)
     except InvalidArgumentError:
         raise
-    except _MALFORMED as error:
+    except _READ_ERRORS as error:
         raise InvalidArgumentError(
             f"{layout} is not a complete OCI layout ({error!r}); remove it, and pull the image"
         ) from error
@@ -228,8 +228,8 @@ def _rows(text: bytes, num_fields: int) -> list[list[str]]:
 def read_etc(layers: Sequence[Path], name: str) -> bytes:
     """Returns the content of a file in ``/etc`` of an image's layers; empty if it is missing.
 
-    Symbolic links, which can lead to host files, are not followed. The layers, the
-    topmost first, must not change.
+    Symbolic links, which can lead to host files, are not followed. The topmost layer comes first.
+    No other process may change the layers.
     """
     for layer in layers:
         etc = layer / "etc"

@@ -46,7 +46,7 @@ _MAX_BYTES = 64 << 30
 _TIMEOUT_S = 3600.0
 BUILT = "/opt/built"
 _BLOB = "/opt/layer"
-_WHITEOUT, _OPAQUE, _RESERVED = ".wh.", ".wh..wh..opq", ".wh..wh."
+_WHITEOUT, _OPAQUE, _RESERVED_PREFIX = ".wh.", ".wh..wh..opq", ".wh..wh."
 
 # Without privileges tar cannot create device nodes; other errors make the script fail.
 _UNPACK = f"""\
@@ -76,8 +76,8 @@ if ((status[0])); then
 fi
 chmod -R u+rwX .
 """
-_FULL = (*map(os.strerror, DISK_FULL), "Wrote only")  # the last is tar's, for an incomplete write
-_UNSUITABLE = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
+_DISK_FULL = (*map(os.strerror, DISK_FULL), "Wrote only")  # the last is a message of tar
+_UNSUPPORTED_ERRNOS = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
 
 
 @contextmanager
@@ -211,12 +211,12 @@ def _unpack_layer(layout: Path, digest: str, backend: SandboxBackend, folder: Pa
         message = f"layer {digest} of {layout} cannot be unpacked: {last_line(result.output)}"
         if result.exit_code == NO_PROGRAM_CODE:
             raise SandboxUnavailableError(message, "run: apt-get install tar gzip zstd")
-        is_full = any(text in message for text in _FULL)
+        is_full = any(text in message for text in _DISK_FULL)
         raise SandboxError(message) if is_full else InvalidArgumentError(message)
     try:
         _convert_whiteouts(folder)
     except OSError as error:
-        if error.errno not in _UNSUITABLE:
+        if error.errno not in _UNSUPPORTED_ERRNOS:
             raise
         raise SandboxUnavailableError(
             "the cache folder's file system lacks features for image layers (character devices "
@@ -238,17 +238,17 @@ def _convert_whiteouts(folder: Path) -> None:
 
 
 def _convert_whiteout(parent: Path, name: str) -> None:
-    hidden = name.removeprefix(_WHITEOUT)
-    if hidden in {"", ".", ".."}:
+    hidden_name = name.removeprefix(_WHITEOUT)
+    if hidden_name in {"", ".", ".."}:
         raise InvalidArgumentError(f"a whiteout must name a file, got {name!r}")
-    whiteout, target = parent / name, parent / hidden
+    whiteout, target = parent / name, parent / hidden_name
     if whiteout.is_dir() and not whiteout.is_symlink():
         remove_folder(whiteout)
     else:
         whiteout.unlink()
     if name == _OPAQUE:
         _make_opaque(parent)
-    elif name.startswith(_RESERVED):
+    elif name.startswith(_RESERVED_PREFIX):
         return  # a file of aufs
     elif target.is_dir() and not target.is_symlink():
         _make_opaque(target)  # the layer replaces the folder

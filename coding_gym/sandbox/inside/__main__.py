@@ -1,10 +1,10 @@
 """Starts a zygote: ``python .../inside/__main__.py KIND``, its channel as standard input.
 
-The kind is the name of a backend.
+KIND is the name of a backend.
 
 Empty modules with the same search path replace the packages around this folder. So the modules here
-can import each other by full names, without a load of ``coding_gym/__init__.py`` and the package's
-dependencies.
+can import each other by full names, and neither ``coding_gym/__init__.py`` nor the dependencies of
+the package are loaded.
 """
 
 import sys

@@ -15,7 +15,7 @@ from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.fixed import BASH, KILLED_CODE, TIMEOUT_CODE
 from coding_gym.sandbox.inside.processes import MemoryWatch
 
-# $0; bash's error messages begin with it.
+# The value of $0, with which bash's error messages begin.
 NAME = b"bash"
 # Grace period after the shell's exit, for process substitutions such as `tee >(wc)`; a process that
 # keeps the output open for longer is a background process.
@@ -103,7 +103,7 @@ class Command:
         env: All environment variables of bash.
         request: The owner's request. ``file`` is the descriptor of the standard input, below 0 for
             empty input; ``max_output_bytes`` is the limit of the output.
-        started: The time of the start, on the clock of ``time.monotonic``.
+        start_time: The time of the start, on the clock of ``time.monotonic``.
 
     Attributes:
         outcome: How the command ended; None while it runs.
@@ -119,12 +119,12 @@ class Command:
         arguments: list[bytes],
         env: Mapping[bytes, bytes],
         request: Mapping[str, Any],
-        started: float,
+        start_time: float,
     ) -> None:
         self.outcome: Outcome | None = None
         self.is_open = True
         self._output = BoundedOutput(request["max_output_bytes"])
-        self._started = started
+        self._start_time = start_time
         self._status = 0
         # This process keeps a write end until the shell ends; otherwise end-of-file on the output
         # would wake the poll just before the shell's exit does.
@@ -153,13 +153,13 @@ class Command:
         The time limit counts from the command's start. This process ends if the owner's channel
         closes. It reaps processes when they end, because until then they count as processes.
         """
-        deadline = self._started + timeout_s
+        deadline = self._start_time + timeout_s
         process, owner = os.pidfd_open(self._pid), channel.fileno()
         # A descriptor in place of a handler, which a command could call recursively by signals.
-        ends = sc.call("signalfd4", -1, _CHILD_ENDED, len(_CHILD_ENDED), os.O_CLOEXEC)
+        signals = sc.call("signalfd4", -1, _CHILD_ENDED, len(_CHILD_ENDED), os.O_CLOEXEC)
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         poll = select.poll()
-        for descriptor in (process, ends, self._reader):
+        for descriptor in (process, signals, self._reader):
             poll.register(descriptor, select.POLLIN)
         poll.register(owner, select.POLLRDHUP)
         try:
@@ -172,12 +172,12 @@ class Command:
                 else:
                     wait_s = min(deadline, memory.next_check) - now
                     ready = {descriptor for descriptor, _ in poll.poll(wait_s * 1000)}
-                    if ends in ready:
-                        os.read(ends, _SIGNAL_INFO_BYTES)
+                    if signals in ready:
+                        os.read(signals, _SIGNAL_INFO_BYTES)
                         self.reap()
                     self._handle(ready, process, owner)
         finally:
-            os.close(ends)
+            os.close(signals)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
             os.close(process)
             self._let_output_end()
@@ -233,7 +233,7 @@ class Command:
         head, tail = self._output.parts()
         header = {
             "exit_code": self._exit_code(),
-            "duration_s": time.monotonic() - self._started,
+            "duration_s": time.monotonic() - self._start_time,
             "num_bytes": self._output.num_bytes,
             "head_bytes": len(head),
         }

@@ -20,11 +20,11 @@ def read(path: str, max_bytes: int, opener: Opener = os.open) -> bytes:
         OSError: As ``open``; EISDIR for a folder, EINVAL for a special file, EFBIG above
             ``max_bytes``.
     """
-    # Non-blocking, so that a FIFO is refused rather than waited for.
+    # Non-blocking, so that the open of a FIFO does not wait for a writer.
     try:
         descriptor = opener(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY | os.O_CLOEXEC, 0)
     except OSError as error:
-        if error.errno != errno.ENXIO:  # that of a socket
+        if error.errno != errno.ENXIO:  # the error for a socket
             raise
         raise OSError(errno.EINVAL, "not a regular file", path) from error
     try:
@@ -73,13 +73,13 @@ def write(path: str, data: bytes, opener: Opener = os.open) -> None:
 
 def _make_folders(folder: str, opener: Opener) -> None:
     """Makes a folder and its parents, without recursion, because a path can be very deep."""
-    missing = []
+    missing_folders = []
     while folder and not os.path.isdir(folder):
-        missing.append(folder)
+        missing_folders.append(folder)
         folder = os.path.dirname(folder)
-    if missing and folder:
+    if missing_folders and folder:
         os.close(opener(folder, os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC, 0))
-    for name in reversed(missing):
+    for name in reversed(missing_folders):
         with contextlib.suppress(FileExistsError):  # a path such as new/.. exists by now
             os.mkdir(name)
 

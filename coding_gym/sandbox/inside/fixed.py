@@ -1,4 +1,4 @@
-"""Values that are equal in every sandbox, shared by the owner and the processes inside."""
+"""Constants of sandboxes, for the owner and the processes inside."""
 
 import signal
 
@@ -10,11 +10,11 @@ BASH = "/bin/bash"
 HOSTNAME = "sandbox"
 USER = "agent"  # unless an image names another user
 UID = GID = 1000
-# The time of all entries that have no other date, so that listings are equal: 2024-01-01, UTC.
+# The modification time of files and folders without another date: 2024-01-01, UTC.
 DATE_S = 1_704_067_200
-# Exit codes of bash.
+# Exit codes as bash reports them.
 CANNOT_RUN_CODE, NO_PROGRAM_CODE = 126, 127
 KILLED_CODE = 128 + signal.SIGKILL  # also if the memory limit was exceeded
-TIMEOUT_CODE = 124  # that of `timeout`
+TIMEOUT_CODE = 124  # the code of the program `timeout`
 MAX_DATA_BYTES = 64 << 20  # of a file or standard input in one call
 OPAQUE = "user.overlay.opaque"  # the attribute of a folder that hides a folder of a lower layer

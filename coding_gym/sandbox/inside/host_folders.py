@@ -18,12 +18,12 @@ from coding_gym.sandbox.inside.request import Source
 from coding_gym.sandbox.inside.syscalls import step
 
 # In the server's root: the allow-list, folders mounted on request, an empty file, an empty folder.
-ALLOWED = "/allowed"
-MOUNTED = "/mounted"
-NOTHING = "/nothing"
-_EMPTY = "/empty"
+ALLOW_LIST = "/allowed"
+SOURCES = "/mounted"
+EMPTY_FILE = "/nothing"
+_EMPTY_FOLDER = "/empty"
 PACKAGE = str(Path(__file__).resolve().parents[2])
-# Each clone copies every mount below `MOUNTED`, at about a microsecond each.
+# Each clone copies every mount below `SOURCES`, at about a microsecond each.
 _CAPACITY = 48
 
 TOP_FOLDERS = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -49,7 +49,7 @@ MOUNTED_ETC = ("alternatives", "ca-certificates", "crypto-policies", "pki", "ssl
 MOUNTED_ETC_PATTERN = "java-*-openjdk"
 # Folders of private keys, which the host's user may read as a member of a group.
 _PRIVATE_KEYS = ("ssl/private", "pki/*/private", "pki/consumer", "pki/entitlement")
-# In a sandbox with the host's network, the host's hosts and resolv.conf are mounted over these.
+# In a sandbox with the host's network, the host's hosts and resolv.conf cover these files.
 WRITTEN_ETC = {
     "passwd": (
         "root:x:0:0:root:/root:/bin/sh\n"
@@ -78,14 +78,14 @@ def allowed_folders() -> list[str]:
     """Returns the allow-list's folders, as paths in a sandbox; first called in the server."""
     links = allowed_links()
     paths = [f"/{name}" for name in (*TOP_FOLDERS, "etc", "dev")]
-    return [path for path in paths if path not in links and os.path.isdir(ALLOWED + path)]
+    return [path for path in paths if path not in links and os.path.isdir(ALLOW_LIST + path)]
 
 
 @cache
 def allowed_links() -> dict[str, str]:
     """Returns the targets of the allow-list's symbolic links, by path in a sandbox."""
-    links = [name for name in TOP_FOLDERS if os.path.islink(f"{ALLOWED}/{name}")]
-    return {f"/{name}": os.readlink(f"{ALLOWED}/{name}") for name in links}
+    links = [name for name in TOP_FOLDERS if os.path.islink(f"{ALLOW_LIST}/{name}")]
+    return {f"/{name}": os.readlink(f"{ALLOW_LIST}/{name}") for name in links}
 
 
 def mount_allow_list(source: str, target: str) -> None:
@@ -99,15 +99,15 @@ def mount_allow_list(source: str, target: str) -> None:
 
 
 def prepare_allow_list(host: str) -> None:
-    """Prepares the allow-list, below `ALLOWED`, from the host's root, which is at ``host``."""
-    for folder in (ALLOWED, _EMPTY):
+    """Prepares the allow-list, below `ALLOW_LIST`, from the host's root, which is at ``host``."""
+    for folder in (ALLOW_LIST, _EMPTY_FOLDER):
         os.mkdir(folder)
     with step("prepare an empty file"):
-        sc.write_text(NOTHING, "")
-        sc.bind(NOTHING, NOTHING, recursive=False)
-        sc.restrict(NOTHING, sc.NOSUID | sc.NODEV | sc.NOEXEC | sc.READ_ONLY)
+        sc.write_text(EMPTY_FILE, "")
+        sc.bind(EMPTY_FILE, EMPTY_FILE, recursive=False)
+        sc.restrict(EMPTY_FILE, sc.NOSUID | sc.NODEV | sc.NOEXEC | sc.READ_ONLY)
     for name in TOP_FOLDERS:
-        source, target = f"{host}/{name}", f"{ALLOWED}/{name}"
+        source, target = f"{host}/{name}", f"{ALLOW_LIST}/{name}"
         if os.path.islink(source):
             os.symlink(os.readlink(source), target)
         elif os.path.isdir(source):
@@ -117,9 +117,9 @@ def prepare_allow_list(host: str) -> None:
                 _cover(target, f"/{name}")
                 sc.restrict(target, sc.NOSUID | sc.NODEV | sc.READ_ONLY)
     with step("prepare /etc"):
-        _prepare_etc(host, f"{ALLOWED}/etc")
+        _prepare_etc(host, f"{ALLOW_LIST}/etc")
     with step("prepare /dev"):
-        _prepare_dev(host, f"{ALLOWED}/dev")
+        _prepare_dev(host, f"{ALLOW_LIST}/dev")
 
 
 def _prepare_etc(host: str, etc: str) -> None:
@@ -133,15 +133,16 @@ def _prepare_etc(host: str, etc: str) -> None:
             file.write(text)
     os.symlink("/proc/self/mounts", f"{etc}/mtab")
     names = (*MOUNTED_ETC, *sorted(glob(MOUNTED_ETC_PATTERN, root_dir=f"{host}/etc")))
-    mounted = [name for name in names if os.path.isdir(f"{host}/etc/{name}")]
-    for name in mounted:
+    mounted_names = [name for name in names if os.path.isdir(f"{host}/etc/{name}")]
+    for name in mounted_names:
         os.mkdir(f"{etc}/{name}")
-    _date(etc)
+    _set_times(etc)
     sc.bind(etc, etc, recursive=False)
-    for name in mounted:
+    for name in mounted_names:
         sc.bind(f"{host}/etc/{name}", f"{etc}/{name}")
-    for path in filter(os.path.isdir, (p for k in _PRIVATE_KEYS for p in glob(f"{etc}/{k}"))):
-        sc.bind(_EMPTY, path, recursive=False)
+    for pattern in _PRIVATE_KEYS:
+        for path in filter(os.path.isdir, glob(f"{etc}/{pattern}")):
+            sc.bind(_EMPTY_FOLDER, path, recursive=False)
     sc.restrict(etc, sc.NOSUID | sc.NODEV | sc.NOEXEC | sc.READ_ONLY)
 
 
@@ -154,7 +155,7 @@ def _prepare_dev(host: str, dev: str) -> None:
         os.symlink(target, f"{dev}/{name}")
     for name in ("pts", "shm"):
         os.mkdir(f"{dev}/{name}")
-    _date(dev)
+    _set_times(dev)
     sc.bind(dev, dev, recursive=False)
     for name in (*DEVICES, "tty"):
         sc.bind(f"{host}/dev/{name}", f"{dev}/{name}", recursive=False)
@@ -163,7 +164,7 @@ def _prepare_dev(host: str, dev: str) -> None:
     sc.restrict(dev, sc.NOSUID | sc.NOEXEC | sc.READ_ONLY)
 
 
-def _date(folder: str) -> None:
+def _set_times(folder: str) -> None:
     """Sets the fixed time of a new folder, before a mount at it, and of its entries."""
     for entry in os.scandir(folder):
         os.utime(entry.path, (DATE_S, DATE_S), follow_symlinks=False)
@@ -180,11 +181,11 @@ def _cover(folder: str, host_path: str) -> None:
         info = os.stat(path)
         if (info.st_dev, info.st_ino) not in inodes:
             inodes.add((info.st_dev, info.st_ino))
-            sc.bind(_EMPTY, path, recursive=False)
+            sc.bind(_EMPTY_FOLDER, path, recursive=False)
 
 
 class MountedFolders:
-    """Host folders that sandboxes request, each mounted at a name below `MOUNTED`.
+    """Host folders that sandboxes request, each mounted at a name below `SOURCES`.
 
     The server's mount namespace has only these host folders and the allow-list. At the first
     request, a folder is cloned from the mount namespace of the server's parent, which still has all
@@ -193,22 +194,22 @@ class MountedFolders:
 
     Args:
         host_mounts: Descriptor of the parent's mount namespace.
-        own_mounts: Descriptor of the server's mount namespace.
+        server_mounts: Descriptor of the server's mount namespace.
     """
 
-    def __init__(self, host_mounts: int, own_mounts: int) -> None:
+    def __init__(self, host_mounts: int, server_mounts: int) -> None:
         self._host_mounts = host_mounts
-        self._own_mounts = own_mounts
+        self._server_mounts = server_mounts
         self._names: OrderedDict[Source, str] = OrderedDict()
-        self._free: dict[bool, list[str]] = {True: [], False: []}
-        self._count = 0
-        os.mkdir(MOUNTED)
+        self._unused_names: dict[bool, list[str]] = {True: [], False: []}
+        self._num_names = 0
+        os.mkdir(SOURCES)
 
     def name(self, source: Source) -> str:
-        """Returns the name of a source's mount below `MOUNTED`; mounts the source if necessary."""
+        """Returns the name of a source's mount below `SOURCES`; mounts the source if necessary."""
         if source not in self._names:
             with step(f"mount {source.path}", "request"):
-                self._names[source] = self._fetch(source)
+                self._names[source] = self._mount(source)
         self._names.move_to_end(source)
         return self._names[source]
 
@@ -216,20 +217,20 @@ class MountedFolders:
         """Unmounts the least recently used folders above the capacity."""
         while len(self._names) > _CAPACITY:
             _, name = self._names.popitem(last=False)
-            with step(f"unmount {MOUNTED}/{name}"):
-                sc.unmount(f"{MOUNTED}/{name}")
+            with step(f"unmount {SOURCES}/{name}"):
+                sc.unmount(f"{SOURCES}/{name}")
             # The mount point stays: its removal would unmount it in sandboxes during their set-up.
-            self._free[os.path.isdir(f"{MOUNTED}/{name}")].append(name)
+            self._unused_names[os.path.isdir(f"{SOURCES}/{name}")].append(name)
 
-    def _fetch(self, source: Source) -> str:
+    def _mount(self, source: Source) -> str:
         sc.enter_mounts(self._host_mounts)
         try:
             tree = sc.clone_tree(source.path)
         finally:
-            sc.enter_mounts(self._own_mounts)
+            sc.enter_mounts(self._server_mounts)
         try:
             name = self._free_name(is_folder=source.is_folder)
-            target = f"{MOUNTED}/{name}"
+            target = f"{SOURCES}/{name}"
             sc.attach_tree(tree, target)
         finally:
             os.close(tree)
@@ -241,12 +242,12 @@ class MountedFolders:
 
     def _free_name(self, *, is_folder: bool) -> str:
         """Returns the name of an unused mount point, a folder or a file."""
-        if self._free[is_folder]:
-            return self._free[is_folder].pop()
-        self._count += 1
-        name = str(self._count)
+        if self._unused_names[is_folder]:
+            return self._unused_names[is_folder].pop()
+        self._num_names += 1
+        name = str(self._num_names)
         if is_folder:
-            os.mkdir(f"{MOUNTED}/{name}")
+            os.mkdir(f"{SOURCES}/{name}")
         else:
-            sc.write_text(f"{MOUNTED}/{name}", "")
+            sc.write_text(f"{SOURCES}/{name}", "")
         return name

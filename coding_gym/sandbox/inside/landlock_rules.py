@@ -1,7 +1,7 @@
 """Confines a process and its descendants by Landlock rules.
 
-Domains nest; each can only remove rights. Newer versions of the interface (ABI) control more.
-Constants are those of linux/landlock.h.
+Domains nest; each can only remove rights. Newer versions of the interface (ABI) control more
+accesses. Constants are those of linux/landlock.h.
 """
 
 import os
@@ -14,21 +14,21 @@ _CREATE_RULESET_VERSION = 1
 _RULE_PATH_BENEATH = 1
 
 _EXECUTE, _WRITE_FILE, _READ_FILE, _READ_DIR = (1 << bit for bit in range(4))
-_REMOVE_DIR, _REMOVE_FILE = 1 << 4, 1 << 5
+_REMOVE_RIGHTS = 1 << 4 | 1 << 5  # of folders and of files
 _MAKE_DIR, _MAKE_REG, _MAKE_SOCK, _MAKE_FIFO, _MAKE_SYM = (1 << bit for bit in (7, 8, 9, 10, 12))
 _REFER, _TRUNCATE, _IOCTL_DEV = 1 << 13, 1 << 14, 1 << 15
-_FIRST_RIGHTS = (1 << 13) - 1
+_ABI_1_RIGHTS = (1 << 13) - 1
 TRUNCATION_SINCE = 3
 _RIGHTS_SINCE = {2: _REFER, TRUNCATION_SINCE: _TRUNCATE, 5: _IOCTL_DEV}
 _TCP_SINCE, _TCP = 4, 3
 _SCOPES_SINCE, _ABSTRACT_SOCKETS, _SIGNALS = 6, 1, 2
 
-_OF_FILES = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
-_CREATING = _MAKE_DIR | _MAKE_REG | _MAKE_SOCK | _MAKE_FIFO | _MAKE_SYM
-_READING = _EXECUTE | _READ_FILE | _READ_DIR
+_FILE_RIGHTS = _EXECUTE | _WRITE_FILE | _READ_FILE | _TRUNCATE | _IOCTL_DEV
+_CREATE_RIGHTS = _MAKE_DIR | _MAKE_REG | _MAKE_SOCK | _MAKE_FIFO | _MAKE_SYM
+_READ_RIGHTS = _EXECUTE | _READ_FILE | _READ_DIR
 GRANTS: Mapping[str, int] = {
-    "read": _READING,
-    "write": _READING | _WRITE_FILE | _TRUNCATE | _CREATING | _REMOVE_DIR | _REMOVE_FILE | _REFER,
+    "read": _READ_RIGHTS,
+    "write": _READ_RIGHTS | _CREATE_RIGHTS | _REMOVE_RIGHTS | _WRITE_FILE | _TRUNCATE | _REFER,
     "device": _READ_FILE | _WRITE_FILE,
 }
 
@@ -51,13 +51,14 @@ def make_ruleset(version: int, grants: Iterable[tuple[str, str]]) -> int:
     Raises:
         OSError: The kernel refuses the rules.
     """
-    files = _FIRST_RIGHTS
+    file_rights = _ABI_1_RIGHTS
     for since, right in _RIGHTS_SINCE.items():
-        files |= right if version >= since else 0
+        file_rights |= right if version >= since else 0
     tcp = _TCP if version >= _TCP_SINCE else 0
-    ruleset = _create(files, tcp, _ABSTRACT_SOCKETS | _SIGNALS if version >= _SCOPES_SINCE else 0)
+    scopes = _ABSTRACT_SOCKETS | _SIGNALS if version >= _SCOPES_SINCE else 0
+    ruleset = _create(file_rights, tcp, scopes)
     for kind, path in grants:
-        _allow(ruleset, path, GRANTS[kind] & files)
+        _allow(ruleset, path, GRANTS[kind] & file_rights)
     return ruleset
 
 
@@ -69,7 +70,8 @@ def enforce(ruleset: int) -> None:
 def block_abstract_sockets() -> None:
     """Blocks abstract UNIX sockets of other processes, if the kernel can (Linux 6.12).
 
-    They belong to the network namespace, and servers may trust all processes of a uid.
+    Abstract sockets belong to the network namespace, and their servers may trust all processes of a
+    uid.
     """
     if abi() >= _SCOPES_SINCE:
         ruleset = _create(0, 0, _ABSTRACT_SOCKETS)
@@ -77,10 +79,10 @@ def block_abstract_sockets() -> None:
         os.close(ruleset)
 
 
-def _create(files: int, tcp: int, scopes: int) -> int:
+def _create(file_rights: int, tcp_rights: int, scopes: int) -> int:
     # An older kernel refuses a larger structure than it knows unless the rest is zero.
-    handled = struct.pack("3Q", files, tcp, scopes)
-    return sc.call("landlock_create_ruleset", handled, len(handled), 0)
+    attributes = struct.pack("3Q", file_rights, tcp_rights, scopes)
+    return sc.call("landlock_create_ruleset", attributes, len(attributes), 0)
 
 
 def _allow(ruleset: int, path: str, rights: int) -> None:
@@ -90,7 +92,7 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
         return
     try:
         if not os.path.isdir(path):
-            rights &= _OF_FILES
+            rights &= _FILE_RIGHTS
         rule = struct.pack("=Qi", rights, target)
         sc.call("landlock_add_rule", ruleset, _RULE_PATH_BENEATH, rule, 0)
     finally:

@@ -18,15 +18,7 @@ from collections.abc import Mapping, Sequence
 from functools import partial
 from typing import Any, NoReturn
 
-from coding_gym.sandbox.inside import (
-    files,
-    landlock_rules,
-    lockdown,
-    owner,
-    packing,
-    seccomp,
-    wire,
-)
+from coding_gym.sandbox.inside import files, landlock_rules, lockdown, owner, packing, seccomp, wire
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.files import Opener
 from coding_gym.sandbox.inside.fixed import BASH
@@ -37,7 +29,7 @@ from coding_gym.sandbox.inside.serving import Commands, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
 # The first process lists processes in /proc, which commands, in a nested domain, may not.
-_INIT_ALONE = [("read", "/proc")]
+_FIRST_PROCESS_GRANTS = [("read", "/proc")]
 
 
 def main() -> None:
@@ -82,14 +74,14 @@ def _run_watchdog(
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
         try:
-            _watch_over(control, owner_pidfd, request)
+            _watch(control, owner_pidfd, request)
         except SetupError as error:
             owner.report(control, error)
     finally:  # no exception may reach the zygote's code in this process
         os._exit(1)
 
 
-def _watch_over(channel: socket.socket, owner_pidfd: int, request: LandlockRequest) -> None:
+def _watch(channel: socket.socket, owner_pidfd: int, request: LandlockRequest) -> None:
     """Starts the first process; kills all processes when it, the owner or the channel ends.
 
     This process keeps the channel open until then, because its end notifies the owner.
@@ -100,7 +92,7 @@ def _watch_over(channel: socket.socket, owner_pidfd: int, request: LandlockReque
         pid = os.fork()
     if pid == 0:
         os.close(owner_pidfd)
-        # Otherwise root owns this process's files in /proc, and it could not open them itself.
+        # Otherwise root owns this process's files in /proc, and this process cannot open them.
         sc.prctl(sc.PR_SET_DUMPABLE, 1)
         _serve(channel, request)
     poll = select.poll()
@@ -108,10 +100,10 @@ def _watch_over(channel: socket.socket, owner_pidfd: int, request: LandlockReque
         poll.register(descriptor, select.POLLIN)
     poll.register(channel, select.POLLRDHUP)
     poll.poll()
-    _end_user(request.uid)
+    _kill_user(request.uid)
 
 
-def _end_user(uid: int) -> None:
+def _kill_user(uid: int) -> None:
     """Kills the processes of the sandbox's user with one signal, and reaps them."""
     killer = os.fork()
     if killer == 0:
@@ -129,7 +121,7 @@ def _serve(control: socket.socket, request: LandlockRequest) -> None:
         with step("become the subreaper of commands"):
             sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
         inner = _confine(request)
-        # The kernel sends it when the watchdog ends; a user of the host may send it as well.
+        # The kernel sends SIGTERM when the watchdog ends; users of the host can send it as well.
         signal.signal(signal.SIGTERM, lambda *_: _end())
         gc.freeze()
         runner = Commands(
@@ -162,11 +154,11 @@ def _end() -> None:
 
 
 def _confine(request: LandlockRequest) -> int:
-    """Drops all rights but those granted; returns the ruleset of the commands' nested domain."""
+    """Drops all rights except the grants; returns the ruleset of the commands' nested domain."""
     grants = request.grants
     with step("prepare the Landlock rules", "landlock"):
         inner = landlock_rules.make_ruleset(request.abi, grants)
-        outer = landlock_rules.make_ruleset(request.abi, (*grants, *_INIT_ALONE))
+        outer = landlock_rules.make_ruleset(request.abi, (*grants, *_FIRST_PROCESS_GRANTS))
     with step("change the user", "users"):
         for capability in range(lockdown.num_capabilities()):
             with contextlib.suppress(OSError):  # a capability that this process may not drop
@@ -234,8 +226,8 @@ def _opener(paths: list[str]) -> Opener:
     def open_file(path: str, flags: int, mode: int) -> int:
         descriptor = os.open(path, flags, mode)
         if os.fstat(descriptor).st_dev == proc:
-            real = os.readlink(f"/proc/self/fd/{descriptor}")
-            if not f"{real}/".startswith(prefixes):
+            real_path = os.readlink(f"/proc/self/fd/{descriptor}")
+            if not f"{real_path}/".startswith(prefixes):
                 os.close(descriptor)
                 raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
         return descriptor

@@ -19,7 +19,7 @@ _SIOCSIFFLAGS = 0x8914
 _LOOPBACK_UP = struct.pack("16sh22x", b"lo", 0x49)  # IFF_UP, IFF_LOOPBACK, IFF_RUNNING
 # Minimum, default and maximum; the kernel's defaults are some MiB per connection.
 _BUFFER_SIZES = {"tcp_rmem": "4096 131072 262144", "tcp_wmem": "4096 16384 262144"}
-# With it, init sees the processes that `hidepid` hides; the seccomp filter refuses tracing.
+# With this capability init sees processes that `hidepid` hides; the filter refuses tracing.
 _CAP_SYS_PTRACE = 19
 # NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE on, KEEP_CAPS off, all four locked.
 _SECUREBITS_LOCKED = 0xEF
@@ -31,16 +31,17 @@ _CORE_BYTES = 1
 _MEMLOCK_BYTES = 1 << 16
 _PENDING_SIGNALS = 1024  # queued; all sandboxes of a user share one counter
 
-# Built once, in the server: a sandbox only installs it.
+# The server builds the filter once; a sandbox only installs it.
 FILTER = seccomp.program(sc.machine())
 
 
 def set_network(*, shared: bool) -> None:
-    """Sets the host name, and brings the loopback device of a private network up."""
+    """Sets the host name; brings up the loopback device, or blocks sockets of a shared network."""
     with sc.step("set the host name"):
         socket.sethostname(HOSTNAME)
     if shared:
-        landlock_rules.block_abstract_sockets()
+        with sc.step("block abstract sockets"):
+            landlock_rules.block_abstract_sockets()
         return
     datagram = socket.AF_INET, socket.SOCK_DGRAM
     with sc.step("bring the loopback device up"), socket.socket(*datagram) as device:

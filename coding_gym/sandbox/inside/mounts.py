@@ -1,7 +1,7 @@
 """Steps of a sandbox's set-up: its mounts, in a new mount namespace.
 
 `server` calls them in order, and `roots` makes the root. ``mount_names`` has the names below
-`MOUNTED` at which the sources of a request are mounted.
+`SOURCES` at which the sources of a request are mounted.
 """
 
 import contextlib
@@ -13,7 +13,7 @@ from functools import cache
 
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.fixed import DATE_S, GID, HOME, TMP, UID, WORKDIR
-from coding_gym.sandbox.inside.host_folders import MOUNTED, NOTHING
+from coding_gym.sandbox.inside.host_folders import EMPTY_FILE, SOURCES
 from coding_gym.sandbox.inside.request import ImageRequest, SandboxRequest, Source
 from coding_gym.sandbox.inside.syscalls import step
 
@@ -28,7 +28,7 @@ QUIET = sc.NOSUID | sc.NODEV
 # The sandbox's tmpfs is mounted here; no requested mount can be at or below /dev.
 _SHM = "/dev/shm"  # noqa: S108 - inside the sandbox
 # Folders of the sandbox's tmpfs: name, path in the sandbox, mode.
-_WRITABLE = (("tmp", TMP, 0o1777), ("home", HOME, 0o755), ("shm", _SHM, 0o1777))
+_WRITABLE_FOLDERS = (("tmp", TMP, 0o1777), ("home", HOME, 0o755), ("shm", _SHM, 0o1777))
 # A snapshot may fill the limits. Until the set-up ends, the tmpfs is larger by these numbers, for
 # files of the set-up and mount points that a policy has removed.
 _SPARE_BYTES, _SPARE_INODES = 1 << 20, 16
@@ -63,14 +63,14 @@ def make_tmpfs(request: SandboxRequest, mount_names: MountNames) -> dict[str, st
     sc.mount("tmpfs", EPISODE, QUIET, options)
     for name in ("root", "upper", "work"):
         os.mkdir(f"{EPISODE}/{name}")
-    for name, _, mode in _WRITABLE:
+    for name, _, mode in _WRITABLE_FOLDERS:
         os.mkdir(f"{EPISODE}/{name}")
         os.chmod(f"{EPISODE}/{name}", mode)
         _set_time(f"{EPISODE}/{name}", _DATE_NS)
     upper = f"{upper_folder(request, mount_names)}/upper"
-    top_layers = [f"{MOUNTED}/{mount_names[layer]}" for layer in request.layers[:1]]
+    top_layers = [f"{SOURCES}/{mount_names[layer]}" for layer in request.layers[:1]]
     _set_time(upper, os.stat(top_layers[0]).st_mtime_ns if top_layers else _DATE_NS)
-    return {"workspace": upper, **{name: f"{EPISODE}/{name}" for name, _, _ in _WRITABLE}}
+    return {"workspace": upper, **{name: f"{EPISODE}/{name}" for name, _, _ in _WRITABLE_FOLDERS}}
 
 
 def enter_root() -> None:
@@ -88,11 +88,11 @@ def mount_own_folders(request: SandboxRequest, mount_names: MountNames) -> None:
     with step("mount the overlay", "overlay"):
         if request.layers:
             layers = [mount_names[layer] for layer in request.layers]
-            mount_overlay(request, WORKDIR, OLD + MOUNTED, layers, (upper, work))
+            mount_overlay(request, WORKDIR, OLD + SOURCES, layers, (upper, work))
         else:
             sc.bind(upper, WORKDIR, recursive=False)
     with step("mount /tmp, home and /dev/shm"):
-        for name, inside, _ in _WRITABLE:
+        for name, inside, _ in _WRITABLE_FOLDERS:
             sc.bind(f"{OLD}{EPISODE}/{name}", inside, recursive=False)
     with step("mount /dev/pts"):
         options = f"newinstance,ptmxmode=0666,mode=620,max={_MAX_TERMINALS}"
@@ -100,7 +100,7 @@ def mount_own_folders(request: SandboxRequest, mount_names: MountNames) -> None:
     with step("mount the sandbox's /proc"):
         sc.mount("proc", "/proc", QUIET | sc.NOEXEC, "hidepid=invisible")
         for path in filter(os.path.exists, _HIDDEN_FILES):
-            sc.bind(OLD + NOTHING, path, recursive=False)
+            sc.bind(OLD + EMPTY_FILE, path, recursive=False)
 
 
 def mount_overlay(
@@ -173,7 +173,7 @@ def mount_sources(request: SandboxRequest, mount_names: MountNames, times: Times
     alias = request.workspace_alias
     sources = [(WORKDIR, alias, True)] if alias else []
     for mount in request.mounts:
-        source = f"{OLD}{MOUNTED}/{mount_names[mount.source]}"
+        source = f"{OLD}{SOURCES}/{mount_names[mount.source]}"
         sources.append((source, mount.target, mount.source.is_folder))
     trees = [sc.clone_tree(source) for source, _, _ in sources]
     with step("unmount the server's root"):
@@ -200,7 +200,7 @@ def _resolved(path: str, *, restores: bool) -> str:
     Raises:
         OSError: Links form a loop, or lead to a path where nothing may be mounted.
     """
-    if restores and path.startswith(tuple(f"{inside}/" for _, inside, _ in _WRITABLE)):
+    if restores and path.startswith(tuple(f"{inside}/" for _, inside, _ in _WRITABLE_FOLDERS)):
         return path
     try:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):
@@ -258,7 +258,7 @@ def upper_folder(request: SandboxRequest, mount_names: MountNames) -> str:
     """Returns the folder with the upper and work folders of the sandbox's overlays."""
     if request.upper is None:
         return EPISODE
-    return f"{MOUNTED}/{mount_names[request.upper]}"
+    return f"{SOURCES}/{mount_names[request.upper]}"
 
 
 @cache

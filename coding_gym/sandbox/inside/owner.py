@@ -1,5 +1,6 @@
 """Connects a zygote to its owner: receives requests, and detects the owner's end."""
 
+import contextlib
 import os
 import resource
 import select
@@ -28,10 +29,11 @@ def connect() -> tuple[socket.socket, dict[str, Any]]:
 
 
 def report(channel: socket.socket, error: BaseException) -> None:
-    """Sends the error of a failed step to the owner; any other error is a failure to serve."""
+    """Sends an error to the owner, as a `SetupError`."""
     if not isinstance(error, SetupError):
         error = SetupError("serve the sandbox", 0, repr(error))
-    channel.sendall(wire.pack(error.to_json()))
+    with contextlib.suppress(OSError):  # the owner has ended or closed the channel
+        channel.sendall(wire.pack(error.to_json()))
 
 
 def watch(pid: int) -> int:
@@ -52,7 +54,8 @@ def serve(control: socket.socket, owner: int, open_sandbox: Callable[[Any], int]
         open_sandbox: Starts the first process of the sandbox that a request describes; returns the
             owner's end of its channel.
     """
-    # The kernel limits descriptors in transit per uid: it must be above the sandboxes' limit.
+    # The kernel refuses to send if more descriptors of the uid are in transit than this limit, of
+    # which sandboxes use at most half (`limit_descriptors`).
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     poller = select.poll()

@@ -136,19 +136,19 @@ class _Packer:
         self._first_names: dict[int, str] = {}  # of files with several names, by inode
 
     def pack(self, folder: int) -> None:
-        top_info, pending = os.fstat(folder), ["."]
+        top_info, pending_paths = os.fstat(folder), ["."]
         with contextlib.ExitStack() as cleanup:
             _open_up(folder, top_info, stat.S_IRWXU, cleanup)
             os.fchdir(folder)
-            while pending:
-                path = pending.pop()
+            while pending_paths:
+                path = pending_paths.pop()
                 info = top_info if path == "." else os.lstat(path)
                 if stat.S_ISDIR(info.st_mode):
                     _open_up(path, info, stat.S_IRWXU, cleanup)
                     names = os.listdir(path)
                     # The last pending entry is written first.
                     names = names if self._newest_first else names[::-1]
-                    pending += [f"{path}/{name}" for name in names]
+                    pending_paths += [f"{path}/{name}" for name in names]
                 self._add(path, info)
 
     def _add(self, path: str, info: os.stat_result) -> None:
@@ -192,12 +192,12 @@ class _Packer:
 
 
 def _open_up(
-    path: str | int, info: os.stat_result, needed: int, cleanup: contextlib.ExitStack
+    path: str | int, info: os.stat_result, needed_mode: int, cleanup: contextlib.ExitStack
 ) -> None:
-    """Gives this process the ``needed`` permissions on an entry until ``cleanup`` closes."""
+    """Gives this process the ``needed_mode`` permissions on an entry until ``cleanup`` closes."""
     mode = stat.S_IMODE(info.st_mode)
-    if mode & needed != needed:
-        os.chmod(path, mode | needed)
+    if mode & needed_mode != needed_mode:
+        os.chmod(path, mode | needed_mode)
         cleanup.callback(os.chmod, path, mode)
 
 
@@ -247,8 +247,8 @@ def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
             _make(file, entry, made_folders)
         if entry.kind == _FOLDER:
             made_folders[entry.root, entry.path] = entry
-    if missing := [root for root in folders if (root, ".") not in made_folders]:
-        raise ValueError(f"the stream lacks {' and '.join(missing)}")
+    if missing_roots := [root for root in folders if (root, ".") not in made_folders]:
+        raise ValueError(f"the stream lacks {' and '.join(missing_roots)}")
     # Folders last: new entries change a folder's time, and its mode may exclude this process.
     for entry in reversed(made_folders.values()):
         os.fchdir(folders[entry.root])

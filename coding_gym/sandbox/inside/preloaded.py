@@ -18,8 +18,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.fixed import PYTHON_FOLDER
 from coding_gym.sandbox.inside.host_folders import (
-    ALLOWED,
-    MOUNTED,
+    ALLOW_LIST,
+    SOURCES,
     MountedFolders,
     mount_allow_list,
 )
@@ -30,7 +30,7 @@ from coding_gym.sandbox.inside.syscalls import SetupError, step
 _PYTHON = f"{PYTHON_FOLDER}/python"
 
 
-def import_modules(preload: Preload, mounted: MountedFolders) -> None:
+def import_modules(preload: Preload, mounted_folders: MountedFolders) -> None:
     """Imports modules at the paths that they have in sandboxes.
 
     Raises:
@@ -38,7 +38,7 @@ def import_modules(preload: Preload, mounted: MountedFolders) -> None:
     """
     host, path = os.open("/", os.O_PATH | os.O_DIRECTORY | os.O_CLOEXEC), sys.path[:]
     with step("mount the modules"):
-        _mount(preload.mounts, mounted)
+        _mount(preload.mounts, mounted_folders)
         os.chroot(EPISODE)
         os.chdir("/")
     sys.path.append(preload.folder)
@@ -57,13 +57,13 @@ def import_modules(preload: Preload, mounted: MountedFolders) -> None:
         raise SetupError("import the modules", 0, "a module started a thread", "modules")
 
 
-def _mount(mounts: Iterable[MountRequest], mounted: MountedFolders) -> None:
+def _mount(mounts: Iterable[MountRequest], mounted_folders: MountedFolders) -> None:
     """Mounts a root of the host's system folders and the requested mounts."""
     sc.mount("tmpfs", EPISODE, QUIET, "mode=0755,size=1m")
-    mount_allow_list(ALLOWED, EPISODE)
+    mount_allow_list(ALLOW_LIST, EPISODE)
     for mount in mounts:
         os.makedirs(EPISODE + mount.target, exist_ok=True)
-        sc.bind(f"{MOUNTED}/{mounted.name(mount.source)}", EPISODE + mount.target)
+        sc.bind(f"{SOURCES}/{mounted_folders.name(mount.source)}", EPISODE + mount.target)
 
 
 class Forked(BaseException):

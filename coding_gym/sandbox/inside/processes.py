@@ -21,7 +21,7 @@ _INTERVAL_S = 0.05
 # The pause after a check is at least this many times the duration of the check.
 _REST = 20
 
-_HELD = re.compile(rb"^(?:RssAnon|RssShmem|VmSwap|VmPTE):\s+(\d+) kB$", re.MULTILINE)
+_SIZES = re.compile(rb"^(?:RssAnon|RssShmem|VmSwap|VmPTE):\s+(\d+) kB$", re.MULTILINE)
 _TABLES = re.compile(rb"^VmPTE:\s+(\d+) kB$", re.MULTILINE)
 _SHARES = re.compile(rb"^(?:Pss_Anon|Pss_Shmem|SwapPss):\s+(\d+) kB$", re.MULTILINE)
 _FAMILY = re.compile(rb"^State:\s+(\w).*^Tgid:\s+(\d+)$.*^PPid:\s+(\d+)$", re.MULTILINE | re.DOTALL)
@@ -35,11 +35,11 @@ def all_but_first() -> frozenset[int]:
 def descendants() -> frozenset[int]:
     """Returns the ids of all processes below this one, which is a child subreaper."""
     pids: set[int] = set()
-    pending = [os.getpid()]
-    while pending:
-        children = _children(pending.pop())
+    pending_pids = [os.getpid()]
+    while pending_pids:
+        children = _children(pending_pids.pop())
         pids.update(children)
-        pending += children
+        pending_pids += children
     return frozenset(pids)
 
 
@@ -99,7 +99,7 @@ class MemoryWatch:
     def is_exceeded(self, now: float) -> bool:
         """Returns whether the processes together hold more than the limit."""
         statuses = dict(_status_of(f"/proc/{pid}") for pid in self._pids())
-        sizes = {folder: _total(_HELD, text) for folder, text in statuses.items()}
+        sizes = {folder: _total(_SIZES, text) for folder, text in statuses.items()}
         total = sum(sizes.values())
         if total > self._limit:
             for folder in _in_vfork(statuses, sizes):

@@ -86,9 +86,9 @@ class SandboxRequest:
 
     def sources(self) -> tuple[Source, ...]:
         """Returns all folders and files of the host that the sandbox mounts."""
-        single = (self.upper, self.image and self.image.folder)
-        mounted = (mount.source for mount in self.mounts)
-        return (*self.layers, *mounted, *(source for source in single if source))
+        optional_sources = (self.upper, self.image and self.image.folder)
+        mount_sources = (mount.source for mount in self.mounts)
+        return (*self.layers, *mount_sources, *(source for source in optional_sources if source))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -138,13 +138,13 @@ _TYPES: Mapping[str, Callable[..., Any]] = {
 
 
 def to_json(request: Any) -> dict[str, Any]:
-    """Returns a request's type and fields; `dataclasses.asdict` would copy each value."""
+    """Returns a request's type and fields, without copies, unlike `dataclasses.asdict`."""
     values = {name: getattr(request, name) for name in request.__slots__}
     return {_TYPE: type(request).__name__} | values
 
 
 def from_json(data: dict[str, Any]) -> Any:
-    """Returns the request that a JSON object with a type describes; other objects unchanged."""
+    """Returns the request that a JSON object describes; an object without a type unchanged."""
     kind = _TYPES.get(data.pop(_TYPE, ""))
     if kind is None:
         return data

@@ -11,8 +11,8 @@ from coding_gym.sandbox.inside import files, mounts
 from coding_gym.sandbox.inside import syscalls as sc
 from coding_gym.sandbox.inside.fixed import BASH, DATE_S, HOME, PYTHON_FOLDER, TMP, WORKDIR
 from coding_gym.sandbox.inside.host_folders import (
-    ALLOWED,
-    MOUNTED,
+    ALLOW_LIST,
+    SOURCES,
     WRITTEN_ETC,
     mount_allow_list,
 )
@@ -30,23 +30,24 @@ class HostRoot:
     """A root of host folders; commands cannot write to it."""
 
     def make_changes(self) -> dict[str, str]:
-        """Returns the folders of changes of this root, by name: none."""
+        """Returns no folders, because this root has no changes."""
         return {}
 
     def mount(self) -> Times:
-        """Mounts the empty root at `ROOT`; returns the time that the root gets at the end."""
+        """Mounts the empty root at `ROOT`; returns the times that `finish` restores."""
         with step("mount the sandbox's root"):
             sc.bind(ROOT, ROOT, recursive=False)
         return Times(DATE_S)
 
     def fill(self, times: Times) -> None:
         """Makes folders and links, and mounts the allow-list, in this process's new root."""
-        for folder in _HOST_FOLDERS:  # not mount points, which get folders of the same tmpfs
+        # Mount points are not noted: the folders mounted there keep their times.
+        for folder in _HOST_FOLDERS:
             times.note(folder)
         for folder in (*_HOST_FOLDERS, *_MOUNT_POINTS):
             make_real(folder)
         make_links({"/var/tmp": "../tmp"})  # noqa: S108 - inside the sandbox
-        mount_allow_list(OLD + ALLOWED, "")
+        mount_allow_list(OLD + ALLOW_LIST, "")
 
     def finish(self, times: Times) -> None:
         """Sets the times of folders and makes the root read-only."""
@@ -70,7 +71,7 @@ class ImageRoot:
         changes = mounts.upper_folder(request, mount_names)
         self._request = request
         self._layers = image.layers
-        self._folder = f"{MOUNTED}/{mount_names[image.folder]}"
+        self._folder = f"{SOURCES}/{mount_names[image.folder]}"
         self._upper, self._work = f"{changes}/image-upper", f"{changes}/image-work"
 
     def make_changes(self) -> dict[str, str]:
@@ -83,7 +84,7 @@ class ImageRoot:
         return {"image": self._upper}
 
     def mount(self) -> Times:
-        """Mounts the overlay at `ROOT`; returns the time that the root gets at the end."""
+        """Mounts the overlay at `ROOT`; returns the times that `finish` restores."""
         with step("mount the image's overlay", "overlay"):
             times = Times(os.stat(self._upper).st_mtime)
             _remove(self._upper + OLD)
@@ -101,13 +102,13 @@ class ImageRoot:
         # Written, not mounted, because commands may change these files, as in a container.
         for path, text in _IMAGE_FILES.items():
             _write(path, text)
-        sc.bind(f"{OLD}{ALLOWED}/dev", "/dev")
+        sc.bind(f"{OLD}{ALLOW_LIST}/dev", "/dev")
         for path in links:
             make_real(os.path.dirname(path))
             _remove(path)
 
     def finish(self, times: Times) -> None:
-        """Requires bash, sets the times of folders, and protects the settings of the kernel."""
+        """Requires bash, sets the times of folders, and makes the kernel's settings read-only."""
         if not self._request.restores and not os.path.exists(BASH):  # a policy can remove it
             raise SetupError("find bash in the image", 0, f"{BASH} is missing", "bash")
         with step("set the times of the image's folders"):
@@ -118,7 +119,7 @@ class ImageRoot:
 
 
 def _remove(path: str) -> None:
-    """Removes an entry that a policy made and a snapshot restored."""
+    """Removes a file, or a folder with its content, of an image or a restored snapshot."""
     if os.path.isdir(path) and not os.path.islink(path):
         files.remove_tree(path)
     elif os.path.lexists(path):

@@ -38,7 +38,7 @@ _ARCHITECTURES = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 # The first number without a rule; numbers of the x32 interface, with bit 30 set, are higher.
 _FIRST_UNKNOWN = 470
 
-_REFUSED = {
+_REFUSED_CALLS = {
     "other processes": "ptrace process_vm_readv process_vm_writev process_madvise pidfd_getfd kcmp",
     "mounts and namespaces": """
         mount umount2 pivot_root chroot setns unshare open_tree open_tree_attr move_mount fsopen
@@ -57,17 +57,17 @@ _REFUSED = {
 }
 # Calls that succeed without an effect. The first two would write out all unwritten data of the
 # machine, and sandboxes need no durable files. The other two evict or load shared pages of files.
-_IGNORED = ("sync", "syncfs", "fadvise64", "readahead")
+_IGNORED_CALLS = ("sync", "syncfs", "fadvise64", "readahead")
 # Calls that fail as on a kernel without them, so that programs use alternatives. No limit bounds
 # memory files that are not mapped, or the kernel's memory for Landlock rules. glibc calls clone in
 # place of clone3: a filter can read the flags of clone, but not of clone3.
-_MISSING = (
+_MISSING_CALLS = (
     "clone3",
     *("memfd_create", "memfd_secret", "landlock_create_ruleset", "landlock_add_rule"),
     *("mincore", "cachestat"),
 )
-_SOCKETS = ("socket", "connect")
-_ATTRIBUTES = (
+_SOCKET_CALLS = ("socket", "connect")
+_ATTRIBUTE_CALLS = (
     *("setxattr", "lsetxattr", "fsetxattr", "setxattrat", "file_setattr"),
     *("removexattr", "lremovexattr", "fremovexattr", "removexattrat"),
 )
@@ -86,24 +86,24 @@ _ALL_BITS = 0xFFFFFFFF
 _ALLOW, _KILL, _ERROR = 0x7FFF0000, 0x80000000, 0x00050000
 _DONE = _ERROR  # error 0: the call succeeds without an effect
 _EPERM, _EACCES, _ENOSYS = _ERROR | errno.EPERM, _ERROR | errno.EACCES, _ERROR | errno.ENOSYS
-_EOPNOTSUPP = _ERROR | errno.EOPNOTSUPP
+_EOPNOTSUPP, _EPROTONOSUPPORT = _ERROR | errno.EOPNOTSUPP, _ERROR | errno.EPROTONOSUPPORT
 
 _Instruction = tuple[int, int, int, int]
 _Block = list[_Instruction]
-_ALLOWED = (_RETURN, 0, 0, _ALLOW)
+_RETURN_ALLOW = (_RETURN, 0, 0, _ALLOW)
 
 
 def _load(index: int, mask: int, *, high: bool = False) -> _Block:
-    """Returns instructions that load the bits ``mask`` of half of an argument.
+    """Returns instructions that load the bits ``mask`` of the low or high half of an argument.
 
-    The kernel reads only the low half of these arguments unless they are pointers.
+    The kernel reads only the low half of all checked arguments except pointers.
     """
-    half = 4 if high != (sys.byteorder == "big") else 0
-    kept = [] if mask == _ALL_BITS else [(_AND, 0, 0, mask)]
-    return [(_LOAD, 0, 0, 16 + 8 * index + half), *kept]
+    offset = 16 + 8 * index + (4 if high != (sys.byteorder == "big") else 0)
+    masking = [] if mask == _ALL_BITS else [(_AND, 0, 0, mask)]
+    return [(_LOAD, 0, 0, offset), *masking]
 
 
-def _only(
+def _require(
     index: int, values: Sequence[int], otherwise: int, *, mask: int = _ALL_BITS, high: bool = False
 ) -> _Block:
     """Returns instructions that return ``otherwise`` unless an argument is in ``values``."""
@@ -111,7 +111,7 @@ def _only(
     return [*_load(index, mask, high=high), *tests, (_RETURN, 0, 0, otherwise)]
 
 
-def _never(index: int, values: Sequence[int], answer: int, *, mask: int = _ALL_BITS) -> _Block:
+def _refuse(index: int, values: Sequence[int], answer: int, *, mask: int = _ALL_BITS) -> _Block:
     """Returns instructions that return ``answer`` if an argument is in ``values``."""
     return _load(index, mask) + [
         instruction
@@ -120,9 +120,9 @@ def _never(index: int, values: Sequence[int], answer: int, *, mask: int = _ALL_B
     ]
 
 
-def _when(index: int, value: int, block: _Block) -> _Block:
-    """Returns instructions that run ``block``, and then allow the call, for one argument."""
-    return [*_load(index, _ALL_BITS), *_if_equal(value, [*block, _ALLOWED])]
+def _allow_if(index: int, value: int, block: _Block) -> _Block:
+    """Returns instructions that allow a call after ``block`` if an argument equals ``value``."""
+    return [*_load(index, _ALL_BITS), *_if_equal(value, [*block, _RETURN_ALLOW])]
 
 
 def _if_equal(value: int, block: _Block) -> _Block:
@@ -132,49 +132,49 @@ def _if_equal(value: int, block: _Block) -> _Block:
 # The checks of calls that are allowed for some arguments only.
 _CHECKS: Mapping[str, Sequence[_Block]] = {
     "clone": (
-        _only(0, (0,), _EPERM, mask=NAMESPACES),
+        _require(0, (0,), _EPERM, mask=NAMESPACES),
         # A parent that waits as in vfork must share its memory, as `MemoryWatch` assumes.
-        _never(0, (_VFORK,), _EPERM, mask=_VFORK | _SHARES_MEMORY),
+        _refuse(0, (_VFORK,), _EPERM, mask=_VFORK | _SHARES_MEMORY),
     ),
     "socket": (
-        _when(0, socket.AF_UNIX, []),
-        _when(0, socket.AF_NETLINK, _only(2, (_NETLINK_ROUTE,), _ERROR | errno.EPROTONOSUPPORT)),
-        _only(0, (socket.AF_INET, socket.AF_INET6), _ERROR | errno.EAFNOSUPPORT),
-        _only(
+        _allow_if(0, socket.AF_UNIX, []),
+        _allow_if(0, socket.AF_NETLINK, _require(2, (_NETLINK_ROUTE,), _EPROTONOSUPPORT)),
+        _require(0, (socket.AF_INET, socket.AF_INET6), _ERROR | errno.EAFNOSUPPORT),
+        _require(
             1,
             (socket.SOCK_STREAM, socket.SOCK_DGRAM),
             _ERROR | errno.ESOCKTNOSUPPORT,
             mask=_TYPE_BITS,
         ),
-        _only(2, _PROTOCOLS, _ERROR | errno.EPROTONOSUPPORT),
+        _require(2, _PROTOCOLS, _EPROTONOSUPPORT),
     ),
-    "socketpair": (_only(0, (socket.AF_UNIX,), _ERROR | errno.EAFNOSUPPORT),),
-    "setrlimit": (_never(0, (resource.RLIMIT_CORE,), _DONE),),
+    "socketpair": (_require(0, (socket.AF_UNIX,), _ERROR | errno.EAFNOSUPPORT),),
+    "setrlimit": (_refuse(0, (resource.RLIMIT_CORE,), _DONE),),
     "prlimit64": (
-        _only(0, (_SELF,), _EPERM),
-        _only(1, (resource.RLIMIT_CORE,), _ALLOW),
+        _require(0, (_SELF,), _EPERM),
+        _require(1, (resource.RLIMIT_CORE,), _ALLOW),
         # With a null pointer the call only reads the limit.
-        _only(2, (0,), _DONE),
-        _only(2, (0,), _DONE, high=True),
+        _require(2, (0,), _DONE),
+        _require(2, (0,), _DONE, high=True),
     ),
-    "ioctl": (_never(1, _TERMINAL_CHANGES, _EPERM),),
-    "fcntl": (_never(1, (fcntl.F_SETLEASE,), _EPERM),),
+    "ioctl": (_refuse(1, _TERMINAL_CHANGES, _EPERM),),
+    "fcntl": (_refuse(1, (fcntl.F_SETLEASE,), _EPERM),),
     # With RWF_NOWAIT the call fails if it would wait for the disk, which reveals cached pages.
-    "preadv2": (_only(5, (0,), _EOPNOTSUPP),),
-    "madvise": (_never(2, _EVICTIONS, _DONE),),
+    "preadv2": (_require(5, (0,), _EOPNOTSUPP),),
+    "madvise": (_refuse(2, _EVICTIONS, _DONE),),
     # Requests to change a buffer size succeed and have no effect.
     "setsockopt": (
-        _only(1, (socket.SOL_SOCKET,), _ALLOW),
-        _never(2, (socket.SO_SNDBUF, socket.SO_RCVBUF), _DONE),
+        _require(1, (socket.SOL_SOCKET,), _ALLOW),
+        _refuse(2, (socket.SO_SNDBUF, socket.SO_RCVBUF), _DONE),
     ),
 }
 
 
 def program(machine: str) -> bytes:
     """Returns the filter of every sandbox on x86_64 or aarch64, 8 bytes per instruction."""
-    refused = (name for names in _REFUSED.values() for name in names.split())
-    rules = dict(_CHECKS) | _answers(_IGNORED, _DONE)
-    rules |= _answers(_MISSING, _ENOSYS) | _answers(refused, _EPERM)
+    refused_calls = (name for names in _REFUSED_CALLS.values() for name in names.split())
+    rules = dict(_CHECKS) | _answers(_IGNORED_CALLS, _DONE)
+    rules |= _answers(_MISSING_CALLS, _ENOSYS) | _answers(refused_calls, _EPERM)
     return _assemble(machine, rules, unknown=_ENOSYS)
 
 
@@ -190,18 +190,19 @@ def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
     Args:
         machine: The architecture.
         has_truncation_right: Whether Landlock controls truncation. Without it, before ABI 3,
-            ``open(O_RDONLY | O_TRUNC)`` empties a file that may only be read, and the filter
-            refuses this. It cannot read the flags of openat2, so that call does not exist.
+            O_TRUNC without a write mode empties a file that may only be read, and the filter
+            refuses this. It cannot read the flags of openat2, so that call fails with ENOSYS.
     """
-    rules = _answers(_SOCKETS, _EACCES) | _answers(_ATTRIBUTES, _EOPNOTSUPP)
+    rules = _answers(_SOCKET_CALLS, _EACCES) | _answers(_ATTRIBUTE_CALLS, _EOPNOTSUPP)
     rules["socketpair"] = (
-        _only(1, (socket.SOCK_STREAM, socket.SOCK_SEQPACKET), _EACCES, mask=_TYPE_BITS),
+        _require(1, (socket.SOCK_STREAM, socket.SOCK_SEQPACKET), _EACCES, mask=_TYPE_BITS),
     )
     if not has_truncation_right:
         rules |= _answers(["truncate"], _EACCES) | _answers(["openat2"], _ENOSYS)
         for name, index in (("open", 1), ("openat", 2)):
-            check = _never(index, (os.O_TRUNC,), _EACCES, mask=os.O_ACCMODE | os.O_TRUNC)
-            rules[name] = (check,)
+            # Landlock checks neither reads nor writes for the fourth access mode, O_ACCMODE itself.
+            flags = os.O_TRUNC, os.O_TRUNC | os.O_ACCMODE
+            rules[name] = (_refuse(index, flags, _EACCES, mask=flags[1]),)
     return _assemble(machine, rules)
 
 
@@ -215,8 +216,8 @@ def _assemble(
 ) -> bytes:
     """Returns a program that kills calls of another architecture and allows calls without a rule.
 
-    Since Linux 5.11 the kernel does not run it for calls that it always allows, so a list of tests
-    is fast enough.
+    Since Linux 5.11 the kernel does not run the program for calls that the program always allows,
+    so a list of tests is fast enough.
 
     Args:
         machine: The architecture.
@@ -234,5 +235,5 @@ def _assemble(
     call_numbers = numbers(machine)
     for name, checks in rules.items():
         if name in call_numbers:
-            code += _if_equal(call_numbers[name], [*chain.from_iterable(checks), _ALLOWED])
-    return b"".join(struct.pack("HBBI", *instruction) for instruction in [*code, _ALLOWED])
+            code += _if_equal(call_numbers[name], [*chain.from_iterable(checks), _RETURN_ALLOW])
+    return b"".join(struct.pack("HBBI", *instruction) for instruction in [*code, _RETURN_ALLOW])

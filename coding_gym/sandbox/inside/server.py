@@ -36,7 +36,7 @@ from coding_gym.sandbox.inside.roots import HostRoot, ImageRoot
 from coding_gym.sandbox.inside.serving import Commands, serve
 from coding_gym.sandbox.inside.syscalls import SetupError, step
 
-# Lower than the score of sandboxes, which are killed first, and higher than that of all others.
+# Lower than the score of sandboxes, which are killed first, higher than that of other processes.
 # A score that root writes is a lower bound for all descendants, so commands cannot lower theirs.
 _OOM_SCORE = 800
 _LOOPBACK = "127.0.0.1"
@@ -112,11 +112,11 @@ def _serve(control: socket.socket, owner_pidfd: int, config: dict[str, Any]) -> 
     """Prepares the allow-list, then serves until the owner ends; returns in forks only."""
     sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
-        mounted = _prepare()
+        mounted_folders = _prepare()
         _switch_user(config["uid"], config["gid"])
         preload: Preload | None = config["preload"]
         if preload:
-            preloaded.import_modules(preload, mounted)
+            preloaded.import_modules(preload, mounted_folders)
     except SetupError as error:
         owner.report(control, error)
         os._exit(1)
@@ -131,13 +131,13 @@ def _serve(control: socket.socket, owner_pidfd: int, config: dict[str, Any]) -> 
     gc.collect()
     gc.freeze()
     gc.disable()
-    null = os.open(f"{host_folders.ALLOWED}/dev/null", os.O_RDWR)
+    null = os.open(f"{host_folders.ALLOW_LIST}/dev/null", os.O_RDWR)
     control.sendall(wire.pack({"overlay_works_on_tmpfs": on_tmpfs}))
     os.dup2(null, 2)
     os.close(null)
     fork = partial(preloaded.fork, preload.folder) if preload else None
     try:
-        owner.serve(control, owner_pidfd, partial(_open, control, mounted, fork))
+        owner.serve(control, owner_pidfd, partial(_open, control, mounted_folders, fork))
     except Forked:
         raise
     except BaseException:  # noqa: BLE001 - no exception may reach the code of the parent process
@@ -150,7 +150,7 @@ def _prepare() -> MountedFolders:
     host_mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
     with step("create a mount namespace"):
         sc.unshare(sc.NEW_MOUNT)
-        own_mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
+        server_mounts = os.open("/proc/self/ns/mnt", os.O_RDONLY | os.O_CLOEXEC)
         sc.make_slaves()
     with step("change the root"):
         sc.mount("tmpfs", "/tmp", sc.NOSUID | sc.NODEV, "mode=0755,size=64m")  # noqa: S108
@@ -164,7 +164,7 @@ def _prepare() -> MountedFolders:
         sc.unmount("/host")
         os.rmdir("/host")
     os.mkdir(mounts.EPISODE)
-    return MountedFolders(host_mounts, own_mounts)
+    return MountedFolders(host_mounts, server_mounts)
 
 
 def _switch_user(uid: int, gid: int) -> None:
@@ -183,13 +183,13 @@ def _switch_user(uid: int, gid: int) -> None:
 
 def _open(
     control: socket.socket,
-    mounted: MountedFolders,
+    mounted_folders: MountedFolders,
     fork: Start | None,
     request: SandboxRequest,
 ) -> int:
     """Clones a sandbox's first process and returns the owner's end of its channel."""
-    mounted.trim()
-    mount_names = {source: mounted.name(source) for source in request.sources()}
+    mounted_folders.trim()
+    mount_names = {source: mounted_folders.name(source) for source in request.sources()}
     user = os.getuid(), os.getgid()
     with step("create a sandbox's namespaces"):
         owners_end, channel = socket.socketpair()

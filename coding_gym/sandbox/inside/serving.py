@@ -19,12 +19,7 @@ from coding_gym.sandbox.inside.commands import (
     spawn_bash,
 )
 from coding_gym.sandbox.inside.files import Opener
-from coding_gym.sandbox.inside.fixed import (
-    BASH,
-    CANNOT_RUN_CODE,
-    MAX_DATA_BYTES,
-    NO_PROGRAM_CODE,
-)
+from coding_gym.sandbox.inside.fixed import BASH, CANNOT_RUN_CODE, MAX_DATA_BYTES, NO_PROGRAM_CODE
 from coding_gym.sandbox.inside.processes import MemoryWatch, all_but_first
 
 # Handles a request: closes the request's ``file``, and sends the reply.
@@ -73,7 +68,7 @@ class Commands:
             request: From `ServedSandbox`, with a descriptor of the standard input as ``file``.
             body: The command's text; empty for a fork, which reads its source itself.
         """
-        started = time.monotonic()
+        start_time = time.monotonic()
         try:
             self._enter(request["cwd"])
         except OSError as error:
@@ -81,8 +76,8 @@ class Commands:
         env = self._env | _encode(request["env"]) if request["env"] else self._env
         arguments = [b"-c", b"--", body, commands.NAME]
         try:
-            command = Command(self._starts[request["op"]], arguments, env, request, started)
-            return self._watch(command, request["timeout_s"], started)
+            command = Command(self._starts[request["op"]], arguments, env, request, start_time)
+            return self._watch(command, request["timeout_s"], start_time)
         except OSError as error:
             if error.errno == errno.E2BIG:
                 return refusal("Argument list too long", CANNOT_RUN_CODE, request)
@@ -99,10 +94,10 @@ class Commands:
         finally:
             os.close(folder)
 
-    def _watch(self, command: Command, timeout_s: float, started: float) -> Reply:
+    def _watch(self, command: Command, timeout_s: float, start_time: float) -> Reply:
         """Waits for a command and kills all processes that it started."""
         try:
-            self._memory.begin(started)
+            self._memory.begin(start_time)
             outcome = command.wait(timeout_s, self._channel, self._memory)
             num_leftovers = _finish(command, outcome)
         finally:

@@ -89,7 +89,7 @@ _ZEROS = (0,) * 6
 
 @cache
 def machine() -> str:
-    """Returns the architecture; raises OSError (ENOSYS) if the table does not have it."""
+    """Returns the architecture; raises OSError (ENOSYS) if `_TABLE` lacks it."""
     name = os.uname().machine
     if name not in _MACHINES:
         raise OSError(errno.ENOSYS, f"no system call table for {name}")

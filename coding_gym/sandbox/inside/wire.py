@@ -50,8 +50,8 @@ def receive(
         TimeoutError: The deadline passed.
         ProtocolError: The bytes are not a message, or its body is too long.
     """
-    lengths = _exactly(channel, _LENGTHS.size, deadline)
-    text, body = _rest(channel, lengths, max_body_bytes, deadline)
+    lengths = _receive_exactly(channel, _LENGTHS.size, deadline)
+    text, body = _receive_rest(channel, lengths, max_body_bytes, deadline)
     return _parse(text, _decode), body
 
 
@@ -65,21 +65,22 @@ def receive_request(
     lengths, descriptors = receive_descriptors(channel, _LENGTHS.size, 1)
     if not lengths:
         raise EOFError("the channel was closed")
-    lengths += _exactly(channel, _LENGTHS.size - len(lengths), None)
-    text, body = _rest(channel, lengths, max_body_bytes, None)
+    lengths += _receive_exactly(channel, _LENGTHS.size - len(lengths), None)
+    text, body = _receive_rest(channel, lengths, max_body_bytes, None)
     header = _parse(text, _decode_request)
     header["file"] = descriptors[0] if descriptors else -1
     return header, body
 
 
-def _rest(
+def _receive_rest(
     channel: socket.socket, lengths: bytes, max_body_bytes: int, deadline: float | None
 ) -> tuple[bytes, bytes]:
     """Returns the header and body that follow the lengths of a message."""
     header_size, body_size = _LENGTHS.unpack(lengths)
     if header_size > MAX_HEADER_BYTES or body_size > max_body_bytes:
         raise ProtocolError(f"a message of {header_size} + {body_size} bytes is too long")
-    return _exactly(channel, header_size, deadline), _exactly(channel, body_size, deadline)
+    header = _receive_exactly(channel, header_size, deadline)
+    return header, _receive_exactly(channel, body_size, deadline)
 
 
 def receive_descriptors(
@@ -108,7 +109,7 @@ def _parse(text: bytes, decode: Callable[[str], tuple[Any, int]]) -> dict[str, A
     return header
 
 
-def _exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes:
+def _receive_exactly(channel: socket.socket, size: int, deadline: float | None) -> bytes:
     """Returns ``size`` bytes; allocates memory only for bytes that have arrived."""
     data = bytearray()
     while len(data) < size:
