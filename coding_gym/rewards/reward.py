@@ -110,20 +110,20 @@ class Reward:
 
     def why_not_computable(self, task: Task) -> str:
         """Returns the reason why the reward cannot be computed for a task, or ""."""
-        for need, key, text in (
+        for need, label, text in (
             ("gold_patch", "gold patch ('patch')", task.gold_patch),
             ("test_patch", "hidden tests ('test_patch')", task.test_patch),
         ):
-            if need in self.needs and not text.strip():
-                return f"it has no {key}"
-        if "grade" in self.needs and (problem := _why_never_verified(task)):
-            return problem
-        try:
-            for change in Patch(task.gold_patch).files if "gold_patch" in self.needs else ():
-                list(change.hunks())
-        except PatchError as error:
-            return f"its gold patch ('patch') cannot be read: {error}"
-        return ""
+            if need not in self.needs:
+                continue
+            if not text.strip():
+                return f"it has no {label}"
+            try:
+                for change in Patch(text).files:
+                    list(change.hunks())
+            except PatchError as error:
+                return f"its {label} cannot be read: {error}"
+        return _why_never_verified(task) if "grade" in self.needs else ""
 
     def value(self, sample: Sample) -> float:
         """Returns the reward of an episode; at most 0 if the tests were tampered with.
