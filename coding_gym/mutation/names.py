@@ -15,7 +15,7 @@ _MAX_NAME_CHARS = 100
 
 
 def variable(site: Site) -> Iterator[Change]:
-    """Replaces a name by another name of the scope, or an attribute of an object by another."""
+    """Replaces a name by another name of the scope, or an attribute by another of the object."""
     local_names, outer_names = site.scope.local_names, _outer_names(site.source)
     for node in site.nodes():
         if not isinstance(getattr(node, "ctx", None), ast.Load):

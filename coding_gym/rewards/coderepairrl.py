@@ -1,7 +1,6 @@
-"""Further rewards of CodeRepairRL, for whole patches and for shell commands.
+"""Rewards of CodeRepairRL for whole patches and for shell commands.
 
-``gold`` is the reference patch, ``patch`` the patch to score. `coding_gym.rewards.get_reward` finds
-each reward by its name.
+``gold`` is the reference patch, ``patch`` the patch to score.
 """
 
 import re
@@ -27,11 +26,14 @@ def patch_similarity_max_files(gold: str, patch: str) -> float:
 
     It differs from `patch_similarity` in two ways: the sum over the gold patch's files is divided
     by the number of files of the larger patch, so additional files lower the score, and two empty
-    patches score 0. The reward ``test_patch_similarity`` compares with the hidden tests instead of
-    the gold patch: it rewards tests that the policy writes, which grading drops.
+    patches score 0. The reward ``test_patch_similarity`` replaces the gold patch by the hidden
+    tests: it rewards tests that the policy writes, although grading drops them.
 
     Source: ``unified_diff_similarity_reward_func`` and ``unified_diff_similarity_reward_func_test``
     in ``src/rewards/diff.py`` of CodeRepairRL.
+
+    Raises:
+        PatchError: ``gold`` cannot be read.
 
     >>> gold = "diff --git a/x.py b/x.py\n@@ -1 +1 @@\n-a + b\n+a * b\n"
     >>> stray = "diff --git a/z.py b/z.py\n@@ -1 +1 @@\n-1\n+2\n"
@@ -52,6 +54,9 @@ def curation_score(gold: str, test_patch: str, patch: str) -> float:
 
     Source: ``process_one_with_reward`` in ``src/curate_sft_data.py`` of CodeRepairRL.
 
+    Raises:
+        PatchError: ``gold`` or ``test_patch`` cannot be read.
+
     >>> gold = "diff --git a/x.py b/x.py\n@@ -1 +1 @@\n-1\n+2\n"
     >>> tests = "diff --git a/test_x.py b/test_x.py\n@@ -1 +1 @@\n-assert x\n+assert not x\n"
     >>> round(curation_score(gold, tests, gold), 3), curation_score(gold, tests, gold + tests)
@@ -69,8 +74,10 @@ def terminal_habits(turns: Sequence[Turn]) -> float:
     ``find`` among the first ten commands 0.4, and a successful ``sed``, ``head`` or ``tail`` from
     the third command on 0.3.
 
+    The words can be anywhere in a command.
+
     Source: ``terminal_debugging_habits_reward_func`` in ``src/rewards/terminal.py`` of
-    CodeRepairRL. As in CodeRepairRL, these words can be anywhere in a command.
+    CodeRepairRL.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> def run(cmd, output="", ok=True):
@@ -103,7 +110,7 @@ def exploration_depth(turns: Sequence[Turn]) -> float:
 
     Source: ``terminal_exploration_depth_reward_func`` in ``src/rewards/terminal.py`` of
     CodeRepairRL. Changed: the later command must name the whole path, not only its end; and a
-    precise read prevents the last penalty even if the bonus of 0.25 replaces its own bonus.
+    precise read prevents the last penalty even if the score has the bonus of 0.25 for a path.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> def run(cmd, output="", ok=True):

@@ -75,8 +75,8 @@ def line_similarity(gold: str, patch: str) -> float:
     The score is 2 M / T: T is the number of lines that the two patches remove and add, M the number
     of matching lines, in their order (``difflib.SequenceMatcher.ratio`` over lines). A removed line
     matches the same line of the base, an added line matches an equal text. A block that only
-    adds lines counts one more line, for its position in the base, which matches only together with
-    a line of the block. Context and headers are ignored: two patches without a common changed
+    adds lines counts one more line, for its position in the base; the position matches only if a
+    line of the block matches. Context and headers are ignored: two patches without a common changed
     line score 0, and only equal changes score 1. A file whose comparison takes too much work counts
     as a file without a common line, and a patch larger than `MAX_EDIT_CHARS` scores 0.
 

@@ -59,8 +59,8 @@ def net_fraction_fixed(grade: Grade) -> float:
 def fraction_passed(grade: Grade) -> float:
     """Returns the share of all expected tests that passed, from 0 to 1.
 
-    This reward also pays for behaviour that was never broken: most expected tests of most tasks are
-    pass-to-pass tests, and these count as soon as one fail-to-pass test passes. Otherwise they are
+    Most expected tests of most tasks are pass-to-pass tests, so this reward mostly pays for
+    behaviour that was never broken. If no fail-to-pass test passes, pass-to-pass tests are
     undecided and the score is 0, unless the task's tests can only run together. Patches that are
     empty, do not apply, exceed the time limit or tamper with the tests score 0, as do patches whose
     tests were not challenged. Tests that cannot be negated count as in `net_fraction_fixed`.

@@ -1,4 +1,4 @@
-"""The class of rewards, and the data of a finished episode that they read."""
+"""The class of rewards, and the data of a finished episode that rewards read."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -51,7 +51,8 @@ class Sample:
     def graded(self) -> str:
         """The text of the graded change; the whole change if there is no grade.
 
-        "" if all changes are dropped, the patch does not apply, or the tests were tampered with.
+        It is "" if grading drops all changes, the patch does not apply, or the policy tampered with
+        the tests.
         """
         if self.grade is None:
             return self.change.text

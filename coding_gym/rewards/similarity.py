@@ -131,7 +131,7 @@ def readable(text: str) -> Patch:
 
 
 def _parts_by_path(patch: Patch) -> dict[str, str]:
-    """Returns the part of each file, by its path before the change; the last part counts."""
+    """Returns the diff of each file, by its path before the change; the last of several counts."""
     return {change.old_path or change.path: change.text.strip() for change in patch.files}
 
 
@@ -159,7 +159,7 @@ def file_match(gold: str, patch: str) -> float:
 def patch_similarity(gold: str, patch: str) -> float:
     r"""Returns nano-agent's similarity of two unified git diffs, from 0 to 1.
 
-    The part of each file in the gold patch is compared with the part of the same file in the patch,
+    The diff of each file in the gold patch is compared with the diff of the same file in the patch,
     as texts: twice the matching characters, divided by the characters of both
     (``difflib.SequenceMatcher.ratio``, in which no match starts at a character that is frequent in
     a text of 200 or more). The score is the mean over the files of the gold patch; a file that the
@@ -167,8 +167,8 @@ def patch_similarity(gold: str, patch: str) -> float:
 
     Source: ``unified_diff_similarity`` in ``tests/utils.py`` of nano-agent 5.0.0. The scores are
     equal up to `MAX_CHARS` per file and `MAX_COMPARISONS` per pair; larger pairs are compared by
-    whole lines (`Comparer`). Changed: nano-agent also compares texts that are no diffs, and does
-    not read names that git quotes.
+    whole lines (`Comparer`). Changed: nano-agent also compares texts that are not diffs, and cannot
+    read names that git quotes.
 
     Raises:
         PatchError: The gold patch cannot be read.
@@ -191,10 +191,13 @@ def patch_similarity(gold: str, patch: str) -> float:
 
 
 def compare_files(gold: str, patch: str) -> tuple[float, int, int]:
-    """Compares the parts of two diffs that name the same file.
+    """Compares the diffs of each file that both patches change.
 
     Returns:
-        The sum of the ratios, and the number of files of the gold and of the patch.
+        The sum of the ratios, and the number of files of the gold patch and of the patch.
+
+    Raises:
+        PatchError: The gold patch cannot be read.
     """
     gold_parts, parts = _parts_by_path(Patch(gold)), _parts_by_path(readable(patch))
     comparer = Comparer()

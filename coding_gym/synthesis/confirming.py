@@ -23,11 +23,11 @@ def confirm(
         task: The task.
         store: The store of templates.
         options: The sandbox of gradings.
-        grades_gold: Whether the gold patch is graded, too. All bugs of a project have the same
-            repaired tree, so one grade is enough for all of them.
+        grades_gold: Whether the gold patch is graded too. All bugs of a project have the same
+            repaired tree and the same expected tests, so one grade per project is enough.
 
     Raises:
-        InvalidTaskError: The grader finds a problem; the message names the first one.
+        InvalidTaskError: The grader finds a problem; the message describes the first problem.
         InfrastructureError: The infrastructure failed.
     """
     template = store.get(task).with_options(options)

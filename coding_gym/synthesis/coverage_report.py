@@ -11,7 +11,7 @@ from coding_gym.synthesis.suite import NUM_CHANCES, Attempt, Suite, SuiteRun
 
 _CPU_S = 300.0
 _TRACING_FACTOR = 20  # maximum slowdown of a run with line tracing
-_REMEDY = "remedy: install their requirements with --install, or select others with --tests"
+_REMEDY = "remedy: install requirements with --install, or select test files with --tests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,7 +102,7 @@ def measure_coverage(suite: Suite, paths: Sequence[str]) -> CoverageReport:
     reverse_run = _run(suite, replace(all_tests, seed=2, reverse=True))
     trusted = _trusted(suite, all_tests, (plain_run, traced_run, reverse_run))
     observed = traced_run.observation
-    _check(suite, plain_run, trusted, observed.imported)
+    _check_project(suite, plain_run, trusted, observed.imported)
     return CoverageReport(
         tests=tuple(SuiteTest(*test, is_trusted=test[0] in trusted) for test in observed.tests),
         lines={
@@ -134,7 +134,10 @@ def _trusted(suite: Suite, attempt: Attempt, runs: Sequence[SuiteRun]) -> set[st
     return trusted
 
 
-def _check(suite: Suite, run: SuiteRun, trusted: set[str], imported: Mapping[str, object]) -> None:
+def _check_project(
+    suite: Suite, run: SuiteRun, trusted: set[str], imported: Mapping[str, object]
+) -> None:
+    """Raises InvalidTaskError if no test is trusted, or a policy could read the repair."""
     if not trusted and run.collect_error:
         raise InvalidTaskError(f"the tests cannot be run: {run.collect_error}; {_REMEDY}")
     if not run.outcomes:

@@ -1,4 +1,4 @@
-"""Makes tasks from a project: makes bugs, runs the tests to detect them, confirms the tasks."""
+"""Makes tasks from a project: inserts bugs, runs the tests that detect bugs, confirms tasks."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -59,7 +59,7 @@ def synthesize(
             the base must not.
         shows_failing: Whether half of the failing test functions stay in the tree, for agents
             that start from a failing test; then bugs that only one function detects make no task.
-        on_progress: Called after every step, always with the same object.
+        on_progress: Called after every new task and every dropped bug, always with the same object.
 
     Raises:
         InvalidTaskError: The project has no usable tests.
@@ -79,8 +79,9 @@ def synthesize(
     progress = Progress(len(mutants), on_change=on_progress)
     pool = ThreadPoolExecutor(num_workers, thread_name_prefix="synthesis")
     try:
-        ordered = in_turn(mutants, Random(seed))  # noqa: S311 - no secret
-        runs = _in_order(pool, partial(_run, suite, coverage), ordered, lambda: 2 * num_workers)
+        ordered_mutants = in_turn(mutants, Random(seed))  # noqa: S311 - no secret
+        run = partial(_run, suite, coverage)
+        runs = _in_order(pool, run, ordered_mutants, lambda: 2 * num_workers)
         assembler = Assembler(project, coverage, shows_failing=shows_failing)
         tasks = _assembled(assembler, runs, progress)
         if confirms:
@@ -119,7 +120,7 @@ def _assembled(
     runs: Iterable[tuple[Mutant, Future[SuiteRun | None]]],
     progress: Progress,
 ) -> Iterator[Task]:
-    """Yields the tasks of mutants; records why other mutants make no task."""
+    """Yields the tasks of mutants; records the reason of each mutant that makes no task."""
     for mutant, future in runs:
         run = future.result()
         with progress.dropping(mutant.name):
@@ -141,7 +142,7 @@ def _confirmed(
     max_tasks: int,
     max_ahead: int,
 ) -> Iterator[Task]:
-    """Yields the tasks that the grader confirms; records why it refuses other tasks."""
+    """Yields the tasks that the grader confirms; records the reason of each refused task."""
 
     def num_ahead() -> int:
         return min(max_ahead, max_tasks - len(progress.tasks))

@@ -31,7 +31,7 @@ class Project:
 
     Attributes:
         name: The name of the project, the beginning of task ids.
-        folder: The folder of the files; it must exist as long as the tasks are used.
+        folder: The folder of the files; the tasks need it, too.
         install_commands: Commands that build the environment; see `coding_gym.task.Task`. If not
             empty, they must also install pytest, and install the project itself only with ``-e``.
         interpreter: See `coding_gym.task.Task`.
@@ -92,7 +92,7 @@ is_test = path_matcher((*PYTHON, "test_*", "conftest*", *TEST_FOLDERS, "/testing
 
 
 def is_program(path: str) -> bool:
-    """Whether a path relative to the tree is Python code of the project and no test."""
+    """Whether a path relative to the tree is Python code of the project, but not a test."""
     parts = path.split("/")
     excluded = {"", "..", "site-packages", ".venv", "venv"} & set(parts)
     is_python = path.endswith(".py") and parts[-1] != "setup.py" and "\0" not in path

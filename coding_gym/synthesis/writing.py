@@ -19,15 +19,16 @@ def make_into(
     make: Callable[[Path, Callable[[Progress], None]], object],
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Progress:
-    """Makes tasks, writes them to a new file with their trees next to it, and returns the progress.
+    """Makes tasks, writes a new file of rows and the folder of their trees; returns the progress.
 
     After an interrupt or a failure, the file has the tasks that were made before. Without a task,
     nothing is written.
 
     Args:
         out: The JSONL file.
-        make: Makes tasks with their trees in a folder, and reports each `Progress` to a function.
-        on_progress: Called with each `Progress`.
+        make: A function that makes tasks. Its arguments are the folder for the trees, and a
+            function to call with the `Progress` after each change.
+        on_progress: Called with the `Progress` after each change.
 
     Raises:
         InvalidArgumentError: The file exists already, or cannot be written.

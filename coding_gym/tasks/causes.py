@@ -89,7 +89,7 @@ def _with_status(verdict: Grade, *statuses: TestStatus) -> list[str]:
 
 
 def _order_dependent(task: Task, template: Template, failed: Grade, backend: str) -> str:
-    """Returns the first failed test if all failed tests pass without other files; otherwise ""."""
+    """Returns the first failed test if all failed tests pass without other files; else ""."""
     tests = _with_status(failed, TestStatus.FAILED, TestStatus.ERROR)
     other_files = set(files_of_tests(task.expected_tests)) - set(files_of_tests(tests))
     if not tests or not other_files:

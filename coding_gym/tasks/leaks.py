@@ -39,8 +39,8 @@ def find_leaks(task: Task, template: Template, *, backend: str = "auto") -> tupl
 
     The search covers the workspace, all commits of its repository, and the other mounts of the
     template, such as installed packages. It ignores short lines, lines of the base, and the
-    repaired files. Added lines of fewer than 24 characters are not searched; if they have fewer
-    than 80, a leak must also contain lines of the patch's context.
+    repaired files. If the added lines have fewer than 24 characters together, nothing is searched;
+    if they have fewer than 80, a leak must also contain lines of the patch's context.
 
     Args:
         task: The task.

@@ -84,13 +84,13 @@ def _constrain(requirements: Iterable[str]) -> str:
     """Returns a shell command that writes constraints for all later calls of pip.
 
     The constraints exclude releases that are newer than the commit in the current folder and are
-    known to break older projects. Without a commit, only releases that break all are excluded.
+    known to break older projects. Without a commit, they only exclude new releases of setuptools.
 
     Args:
         requirements: The requirements that will be installed, in pip's syntax. Packages with
             a pinned version or an upper bound get no constraint.
     """
-    pinned_names = {_normal(match[1]) for match in map(_PINNED.match, requirements) if match}
+    pinned_names = {_normalised(match[1]) for match in map(_PINNED.match, requirements) if match}
     lines = " ".join(
         shlex.quote(f"{day} {name}<{release}")
         for name, release, day in (*_BREAKING, _ALWAYS)
@@ -102,7 +102,7 @@ def _constrain(requirements: Iterable[str]) -> str:
     return f"{day}; {selection} > {_CONSTRAINTS}; {settings}"
 
 
-def _normal(name: str) -> str:
+def _normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 

@@ -38,8 +38,8 @@ def with_repository(task: Task, repositories: Repositories) -> Task:
         repository = _from_mapping(task, repositories)
     else:
         repository = _from_folder(task, repositories)
-    located = replace(task, tree=replace(task.tree, repository=repository))
-    return located if is_url(repository) else _with_full_commits(located, Path(repository))
+    task = replace(task, tree=replace(task.tree, repository=repository))
+    return task if is_url(repository) else _with_full_commits(task, Path(repository))
 
 
 def local_repository(path: str | Path, *, base: Path, label: str) -> str:

@@ -214,7 +214,7 @@ class AdaptiveSampler(Sampler):
         is_dropped = (tries >= self._min_tries) & ((solved == 0) | (solved == tries))
         rate = (solved + 1) / (tries + 2)
         weights = np.where(is_dropped, 0.0, rate * (1 - rate))
-        chance = rng.random()  # always drawn, so that every call takes equally many numbers
+        chance = rng.random()  # always drawn, so that each call advances `rng` equally
         if is_dropped.all() or (is_dropped.any() and chance < self._revisit):
             weights = is_dropped.astype(np.float64)
         return self._tasks[int(rng.choice(len(self._tasks), p=weights / weights.sum()))]

@@ -71,7 +71,7 @@ def split_tasks(
 
 
 def _digest(name: str, seed: int) -> int:
-    """Returns the MD5 digest of a name and a seed; seed 0 is omitted, as in other packages."""
+    """Returns the MD5 digest of a name and a seed; for seed 0, of the name alone."""
     text = f"{name}\0{seed}" if seed else name
     return int(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(), 16)
 

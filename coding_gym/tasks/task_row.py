@@ -1,4 +1,4 @@
-"""The models of a task's row in JSONL, ``task.toml`` or environments; imported on first use."""
+"""The models of a task's row in JSONL, ``task.toml`` or environments; imports pydantic."""
 
 import datetime
 import difflib
@@ -172,13 +172,12 @@ def read_task(row: Row, where: str = "", *, is_closed: bool = False) -> Task:
             SWE-bench's, those of `Task` (``interpreter``, ``install_commands`` …), and for the tree
             one of ``files``, ``folder`` and ``repository`` (the last two with an optional
             ``reverse_patch``). Without these the tree is in the image if there is an
-            ``image_path``, else at ``https://github.com/<repo>``. Other keys are ignored, but a
-            misspelt key is an error.
+            ``image_path``, else at ``https://github.com/<repo>``.
         where: Names the row in errors, such as ``tasks.jsonl line 3``.
-        is_closed: As for `parse`.
+        is_closed: Whether every unknown key is an error; otherwise only misspelt keys are errors.
 
     Raises:
-        InvalidTaskError: A field is missing or malformed, or a key is misspelt; the message has
+        InvalidTaskError: A field is missing or malformed, or a key is unknown; the message has
             row, field and value.
     """
     model = parse(TaskRow, row, where, is_closed=is_closed)

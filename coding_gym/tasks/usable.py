@@ -17,8 +17,8 @@ def check_usable(task: Task, label: str) -> None:
         label: Names the task and its position in errors.
 
     Raises:
-        InvalidTaskError: The task names no test, or a test in both lists; its date is malformed;
-            its runner is unknown, or cannot run its tests.
+        InvalidTaskError: The task has no expected test, or a test in both lists; its date is
+            malformed; its runner is unknown, or cannot run its tests.
     """
     # Late imports: both load sandboxes, which importing the package must not do.
     from coding_gym.grading.runners import get_runner

@@ -1,4 +1,4 @@
-"""Validates tasks into a file of reports, which continues a stopped validation."""
+"""Validates tasks and appends the reports to a file, from which a later call continues."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,8 +16,8 @@ def validate_into(
 ) -> Iterator[ValidationReport]:
     """Validates tasks, appends each report to a JSONL file, and yields it.
 
-    The reports that the file already has with the same checks come first; their tasks are not
-    validated again, except after an infrastructure failure.
+    Verdicts that the file already has for the same checks come first, and their tasks are not
+    validated again. Reports with an ``error`` or ``skipped`` have no verdict.
 
     Args:
         file: The file; it is created if missing. None writes no file.
@@ -54,8 +54,8 @@ def write_exclusions(
 def _read_reports(path: Path, checks: Checks) -> dict[str, ValidationReport]:
     """Returns the reports of earlier calls with the same checks, by task id.
 
-    Creates a missing file. If all other lines are reports, removes an incomplete last report, which
-    a killed process wrote. Raises an InvalidArgumentError if a line is not a report.
+    Creates a missing file. An incomplete last line, which a killed process wrote, is removed if all
+    other lines are reports. Raises InvalidArgumentError if a line is not a report.
     """
     reports: list[ValidationReport] = []
     with path.open("a+b") as file:
