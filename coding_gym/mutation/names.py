@@ -33,7 +33,7 @@ def _other_names(
     role = _role(site, node)
     bound = site.scope.first_bound
     is_bug = not _is_base(site, node) and bound.get(node.id, (site.line, 0)) < (site.line, 0)
-    for other, weight, _ in _ranked(node.id, names):
+    for other, weight, _ in _most_similar_names(node.id, names):
         is_bound = bound.get(other, (site.line, 0)) < (site.line, 0)
         bug = "wrong_variable" if is_bug and is_bound else ""
         if other != role:
@@ -47,7 +47,7 @@ def _other_attributes(site: Site, node: ast.Attribute) -> Iterator[Change]:
     others = site.source.attributes.get(key, [])
     end = site.source.span(node)[1]
     is_of_self = isinstance(node.value, ast.Name) and node.value.id == "self"
-    for rank, (other, weight, similarity) in enumerate(_ranked(node.attr, others)):
+    for rank, (other, weight, similarity) in enumerate(_most_similar_names(node.attr, others)):
         bug = "wrong_attribute" if is_of_self and rank == 0 and similarity >= _SIMILAR else ""
         yield site.put(end - len(node.attr), end, other, weight, bug)
 
@@ -85,11 +85,11 @@ def _role(site: Site, node: ast.expr) -> str:
     return ""
 
 
-def _ranked(name: str, others: list[str]) -> Iterator[tuple[str, float, float]]:
+def _most_similar_names(name: str, names: list[str]) -> Iterator[tuple[str, float, float]]:
     """Yields the names most similar to ``name``, each with weight and similarity, best first."""
     if len(name) > _MAX_NAME_CHARS:
         return
-    candidates = [o for o in others if o != name and len(o) <= _MAX_NAME_CHARS][:_MAX_COMPARED]
+    candidates = [o for o in names if o != name and len(o) <= _MAX_NAME_CHARS][:_MAX_COMPARED]
     similarity = {other: SequenceMatcher(None, name, other).ratio() for other in candidates}
     most_similar = sorted(similarity, key=lambda other: -similarity[other])
     for other, weight in zip(most_similar, _WEIGHTS, strict=False):

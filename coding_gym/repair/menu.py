@@ -113,11 +113,12 @@ class Menu:
         """Returns the command that restores the tree and applies a candidate."""
         candidate = self._shortlist.candidates[number]
         patch = candidate.patch(self._shortlist.texts[candidate.path]).text
-        return f"{_RESTORE} && printf %s {shlex.quote(patch)} | git apply && echo {_placed(number)}"
+        command = f"printf %s {shlex.quote(patch)} | git apply"
+        return f"{_RESTORE} && {command} && echo {_placed_message(number)}"
 
     def _note_applied(self, number: int, replies: Sequence[str]) -> None:
         self._current = None
-        self._is_unknown = not any(_placed(number) in reply for reply in replies)
+        self._is_unknown = not any(_placed_message(number) in reply for reply in replies)
         self._in_place = None if self._is_unknown else number
         self._standings[number].tried = True
 
@@ -163,5 +164,5 @@ def _shell(command: str) -> ToolCall:
     return ToolCall("shell", {"cmd": command})
 
 
-def _placed(number: int) -> str:
+def _placed_message(number: int) -> str:
     return f"candidate {number} is in place"

@@ -144,17 +144,17 @@ def _successful_texts(commands: Sequence[Command]) -> list[str]:
 
 
 def _is_followed_up(commands: Sequence[Command], search: int) -> bool:
-    paths, later = paths_in(commands[search].output), commands[search + 1 :]
+    paths, later_commands = paths_in(commands[search].output), commands[search + 1 :]
     return any(
         _SLICE.search(text) and not paths.isdisjoint(paths_in(command.text))
-        for text, command in zip(_successful_texts(later), later, strict=True)
+        for text, command in zip(_successful_texts(later_commands), later_commands, strict=True)
     )
 
 
-def _penalty(early: Sequence[Command]) -> float:
-    texts = [command.text for command in early]
-    fails_again = any(not a.ok and not b.ok and a.text == b.text for a, b in pairwise(early))
-    truncated = next((n for n, c in enumerate(early) if "truncated" in c.output.lower()), None)
-    reads = map(_PRECISE.search, _successful_texts(early[:truncated]))
+def _penalty(commands: Sequence[Command]) -> float:
+    texts = [command.text for command in commands]
+    fails_again = any(not a.ok and not b.ok and a.text == b.text for a, b in pairwise(commands))
+    truncated = next((n for n, c in enumerate(commands) if "truncated" in c.output.lower()), None)
+    reads = map(_PRECISE.search, _successful_texts(commands[:truncated]))
     is_unread = truncated is not None and not any(reads)
     return 0.07 * (len(set(texts)) < len(texts)) + 0.07 * fails_again + 0.10 * is_unread

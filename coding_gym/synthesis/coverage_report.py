@@ -100,7 +100,7 @@ def measure_coverage(suite: Suite, paths: Sequence[str]) -> CoverageReport:
     plain_run = _run(suite, all_tests)
     traced_run = _run(suite, replace(all_tests, seed=1, trace=True, cpu_s=_TRACING_FACTOR * _CPU_S))
     reverse_run = _run(suite, replace(all_tests, seed=2, reverse=True))
-    trusted = _trusted(suite, all_tests, (plain_run, traced_run, reverse_run))
+    trusted = _trusted_tests(suite, all_tests, (plain_run, traced_run, reverse_run))
     observed = traced_run.observation
     _check_project(suite, plain_run, trusted, observed.imported)
     return CoverageReport(
@@ -124,7 +124,7 @@ def _run(suite: Suite, attempt: Attempt) -> SuiteRun:
     return run
 
 
-def _trusted(suite: Suite, attempt: Attempt, runs: Sequence[SuiteRun]) -> set[str]:
+def _trusted_tests(suite: Suite, attempt: Attempt, runs: Sequence[SuiteRun]) -> set[str]:
     """Returns the tests that pass in every run and with every random seed."""
     trusted = set.intersection(*(set(run.passed) for run in runs))
     random_tests = {t for run in runs for t in run.observation.random if t in trusted}

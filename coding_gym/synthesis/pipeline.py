@@ -83,10 +83,10 @@ def synthesize(
         run = partial(_run, suite, coverage)
         runs = _in_order(pool, run, ordered_mutants, lambda: 2 * num_workers)
         assembler = Assembler(project, coverage, shows_failing=shows_failing)
-        tasks = _assembled(assembler, runs, progress)
+        tasks = _assembled_tasks(assembler, runs, progress)
         if confirms:
-            check = partial(_check, Event(), store, options)
-            tasks = _confirmed(pool, check, tasks, progress, max_tasks=n, max_ahead=4 * num_workers)
+            check, max_ahead = partial(_confirm, Event(), store, options), 4 * num_workers
+            tasks = _confirmed_tasks(pool, check, tasks, progress, n, max_ahead)
         for task in islice(tasks, n):
             progress.add(task)
     finally:
@@ -115,7 +115,7 @@ def _run(suite: Suite, coverage: CoverageReport, mutant: Mutant) -> SuiteRun | N
     return suite.stable_run(Attempt(files=files, tests=tests, cpu_s=cpu_s))
 
 
-def _assembled(
+def _assembled_tasks(
     assembler: Assembler,
     runs: Iterable[tuple[Mutant, Future[SuiteRun | None]]],
     progress: Progress,
@@ -127,18 +127,17 @@ def _assembled(
             yield assembler.task(mutant, run)
 
 
-def _check(repaired: Event, store: TemplateStore, options: SandboxOptions, task: Task) -> None:
+def _confirm(repaired: Event, store: TemplateStore, options: SandboxOptions, task: Task) -> None:
     """Lets the grader confirm a task; grades the repaired tree of the project only once."""
     confirm(task, store, options, grades_gold=not repaired.is_set())
     repaired.set()
 
 
-def _confirmed(
+def _confirmed_tasks(
     pool: ThreadPoolExecutor,
     check: Callable[[Task], None],
     tasks: Iterable[Task],
     progress: Progress,
-    *,
     max_tasks: int,
     max_ahead: int,
 ) -> Iterator[Task]:

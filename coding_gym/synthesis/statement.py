@@ -42,7 +42,7 @@ def find_symptoms(
             adds the name.
     """
     symptoms = {symptom for failure in failures.values() if (symptom := _symptom(failure))}
-    files = _listed(changed)
+    files = _name_list(changed)
     if not symptoms and files and not any(map(_lacks_name, failures.values())):
         return [Symptom(f"Wrong result of {files}", "")]
     return sorted(symptoms, key=lambda s: (not s.traceback, len(s.title), s.title, s.traceback))
@@ -68,14 +68,14 @@ def _symptom(failure: ObservedFailure) -> Symptom | None:
     outermost_name = list(filter(_is_public, names))[:1]
     used_names = [name for path, name in failure.uses if not is_test(path) and _is_public(name)]
     if _is_raised_by_test(failure):  # a result is wrong
-        name = "" if _lacks_name(failure) else _listed(outermost_name or used_names)
+        name = "" if _lacks_name(failure) else _name_list(outermost_name or used_names)
         return Symptom(f"Wrong result of {name}", "") if name else None
     innermost_module = [path for path, function in calls if function == "<module>"][-1:]
-    name = _listed(outermost_name or innermost_module or used_names[:1])
+    name = _name_list(outermost_name or innermost_module or used_names[:1])
     if not name:
         return None
     lines = [f'  File "{path}", in {function}' for path, function in calls[-_MAX_FRAMES:]]
-    lines = ["Traceback (most recent call last):", *lines, _shortened(failure.summary)]
+    lines = ["Traceback (most recent call last):", *lines, _shorten(failure.summary)]
     return Symptom(f"{name} fails with {failure.kind}", "\n".join(lines))
 
 
@@ -95,7 +95,7 @@ def _is_public(name: str) -> bool:
     return last.isidentifier() and not last.startswith("_")
 
 
-def _listed(names: Iterable[str]) -> str:
+def _name_list(names: Iterable[str]) -> str:
     distinct_names = dict.fromkeys(names)
     # A class is skipped if a method of the class is listed.
     classes = {name.rpartition(".")[0] for name in distinct_names}
@@ -103,7 +103,7 @@ def _listed(names: Iterable[str]) -> str:
     return ", ".join(f"`{name}`" for name in selected)
 
 
-def _shortened(message: str) -> str:
+def _shorten(message: str) -> str:
     lines = message.replace("```", "'''").splitlines()
     if len(lines) > _MAX_MESSAGE_LINES:
         lines = [*lines[:_MAX_MESSAGE_LINES], "…"]

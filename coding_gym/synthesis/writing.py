@@ -70,7 +70,7 @@ def _write_staged(tasks: Iterable[Task], out: Path, trees: Path) -> None:
     for tree in trees.iterdir():
         if not (folder / tree.name).exists():
             tree.rename(folder / tree.name)
-    write_rows([_moved(task, trees, folder) for task in tasks], out)
+    write_rows([_with_moved_tree(task, trees, folder) for task in tasks], out)
 
 
 def write_rows(tasks: Iterable[Task], out: Path) -> None:
@@ -83,17 +83,18 @@ def write_rows(tasks: Iterable[Task], out: Path) -> None:
         out: The file; it is written completely or not at all.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps(_relative(task, out.parent.resolve()).to_row()) + "\n" for task in tasks]
-    write_whole(out, "".join(lines))
+    base = out.parent.resolve()
+    rows = [_with_relative_tree(task, base).to_row() for task in tasks]
+    write_whole(out, "".join(json.dumps(row) + "\n" for row in rows))
 
 
-def _moved(task: Task, old: Path, new: Path) -> Task:
+def _with_moved_tree(task: Task, old: Path, new: Path) -> Task:
     if not isinstance(task.tree, FolderTree) or Path(task.tree.folder).parent != old:
         return task
     return replace(task, tree=replace(task.tree, folder=str(new / Path(task.tree.folder).name)))
 
 
-def _relative(task: Task, base: Path) -> Task:
+def _with_relative_tree(task: Task, base: Path) -> Task:
     if not isinstance(task.tree, FolderTree):
         return task
     folder = os.path.relpath(Path(task.tree.folder).resolve(), base)
