@@ -90,7 +90,7 @@ def select_challenged(tasks: Sequence[_Entry], num_bits: int) -> tuple[_Entry, .
         InvalidArgumentError: ``num_bits`` is negative or not an integer.
         UnknownTaskError: No task has this many bits.
     """
-    from coding_gym.grading import Plan  # imports sandboxes, which importing the package must not
+    from coding_gym.grading import Plan  # late: imports the sandbox
 
     at_least(0, "min_challenge", num_bits)
     selected: list[_Entry] = []

@@ -56,8 +56,7 @@ def harbor_rows(folder: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _row(path: Path) -> dict[str, Any]:
-    # A late import: it loads sandboxes, which importing the package must not do.
-    from coding_gym.grading.runners.harbor_runner import REWARD, TESTS
+    from coding_gym.grading.runners.harbor_runner import REWARD, TESTS  # late: imports the sandbox
 
     folder = path.parent
     manifest = _manifest(path)

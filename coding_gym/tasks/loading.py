@@ -104,8 +104,7 @@ def _with_environments(tasks: tuple[Task, ...], environments: "Environments") ->
     )
 
     if str(environments) == SWE_BENCH_TABLES:
-        # A late import: it loads sandboxes, which importing the package must not do.
-        from coding_gym.tasks.recipe_tables import recipe_entries
+        from coding_gym.tasks.recipe_tables import recipe_entries  # late: imports the sandbox
 
         environments = recipe_entries(tasks)
     elif str(environments) == IMAGES:

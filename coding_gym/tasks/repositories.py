@@ -77,7 +77,7 @@ def _with_full_commits(task: Task, repository: Path) -> Task:
 
 @lru_cache(maxsize=4096)  # rows of a project often share a commit
 def _full_commit(repository: Path, commit: str) -> str | None:
-    from coding_gym.workspace.commit_names import full_commit  # imports the sandbox
+    from coding_gym.workspace.commit_names import full_commit  # late: imports the sandbox
 
     return full_commit(repository, f"{commit}^{{commit}}")
 

@@ -20,9 +20,8 @@ def check_usable(task: Task, label: str) -> None:
         InvalidTaskError: The task has no expected test, or a test in both lists; its date is
             malformed; its runner is unknown, or cannot run its tests.
     """
-    # Late imports: both load sandboxes, which importing the package must not do.
-    from coding_gym.grading.runners import get_runner
-    from coding_gym.workspace.history import task_date
+    from coding_gym.grading.runners import get_runner  # late: imports the sandbox
+    from coding_gym.workspace.history import task_date  # late: imports the sandbox
 
     try:
         task_date(task)

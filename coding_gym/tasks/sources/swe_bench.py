@@ -127,8 +127,7 @@ def how_tests_run(
         log_parser: SWE-bench's name of the parser of the output; "" for a row without a parser.
         tests: The part of the command that starts the tests; by default the whole command.
     """
-    # A late import: it loads sandboxes, which importing the package must not do.
-    from coding_gym.grading.formats.swebench import FORMATS
+    from coding_gym.grading.formats.swebench import FORMATS  # late: imports the sandbox
 
     test_ids = tuple(ids)
     tests = command if tests is None else tests
@@ -157,8 +156,7 @@ def with_pytest(commands: tuple[str, ...]) -> tuple[str, ...]:
 
 def to_row(row: Row, where: str) -> Row:
     """Returns a row with missing fields inferred, and the name of its published image."""
-    # A late import: it loads sandboxes, which importing the package must not do.
-    from coding_gym.grading.formats.swebench import FORMAT_BY_REPO
+    from coding_gym.grading.formats.swebench import FORMAT_BY_REPO  # late: imports the sandbox
 
     filled_row = fill_in(row, where)
     name, repo = str(row.get("instance_id")).lower(), str(row.get("repo"))
