@@ -21,7 +21,7 @@ _METHODS = (
     ("setdefault", "get"),
 )
 _FUNCTIONS = (("min", "max"), ("any", "all"))
-# Replacements that make no bug: most return the same result or raise an exception immediately.
+# Repairs only; as bugs, most return the same result or raise an exception immediately.
 _NO_BUGS = {"casefold", "partition", "rpartition", "setdefault", "get"}
 
 

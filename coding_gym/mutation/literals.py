@@ -20,7 +20,7 @@ def constant(site: Site) -> Iterator[Change]:
 
 
 def default(site: Site) -> Iterator[Change]:
-    """Moves the creation of a mutable default into the function, or changes a default."""
+    """Moves the creation of a mutable default into the function, or changes a default value."""
     function = site.node
     if not isinstance(function, Function):
         return

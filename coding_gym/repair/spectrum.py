@@ -86,13 +86,11 @@ def _line_score(site: Site, lines: Mapping[int, float], scores: Mapping[int, flo
 
 
 def _names_read(statement: Statement) -> set[str]:
-    names = set()
-    for node in header_expressions(statement):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            names.add(node.id)
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            names.add(node.attr)
-    return names
+    return {
+        node.id if isinstance(node, ast.Name) else node.attr
+        for node in header_expressions(statement)
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
 
 
 def _names_bound(site: Site) -> list[str]:

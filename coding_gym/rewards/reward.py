@@ -92,7 +92,7 @@ class Reward:
 
     @classmethod
     def of_change(cls, name: str, score: Callable[[str, str], float]) -> Self:
-        """Returns a reward with ``score`` of gold patch and graded change; 0 without a change."""
+        """Returns the reward ``score(gold patch, graded change)``; 0 without a graded change."""
         return cls(
             name=name,
             score=lambda s: score(s.task.gold_patch, s.graded) if s.graded.strip() else 0.0,

@@ -99,8 +99,8 @@ def _runs(suite: Suite) -> Iterator[SuiteRun]:
 def _with_tests(task: Task, before: SuiteRun, after: SuiteRun) -> Task:
     """Returns the task with its expected tests and its issue."""
     failures_before = before.observation.failures  # by test, or by file if its import fails
-    failed = {*before.failed, *failures_before}
-    fail_to_pass = tuple(t for t in after.passed if failed.intersection((t, t.partition("::")[0])))
+    failed_before = {*before.failed, *failures_before}
+    fail_to_pass = tuple(t for t in after.passed if failed_before & {t, *files_of_tests([t])})
     if not fail_to_pass:
         error = after.collect_error or before.collect_error
         raise InvalidTaskError(error or "no test fails without the commit and passes with it")

@@ -133,7 +133,7 @@ def _functions(module: ast.Module) -> Iterator[tuple[ast.FunctionDef, tuple[str,
 
 
 def _test_of(task: Task, path: str, names: tuple[str, ...]) -> str:
-    """Returns the first fail-to-pass test of a function; "" unless one test function matches.
+    """Returns the first fail-to-pass test of a function; "" unless one test function matches it.
 
     A method that is added to an existing class is ambiguous if several classes define its name.
     """

@@ -50,7 +50,7 @@ def split_tasks(
         raise InvalidArgumentError(f"test_fraction must be > 0 and < 1, got {test_fraction!r}")
     if (cutoff is None) == (by == "date"):
         raise InvalidArgumentError(
-            f"by='date' needs cutoff, and only by='date' accepts it; got {by=}, {cutoff=}"
+            f"cutoff must be a date for by='date', else None; got {by=}, {cutoff=}"
         )
     if cutoff is not None:
         start = _date("cutoff", cutoff)

@@ -10,7 +10,7 @@ _SUBTEST = re.compile(r"(?:^|\([\w.]+\) )(\(\w+=.*\))$")  # in unittest's output
 
 
 def check_usable(task: Task, label: str) -> None:
-    """Raises an error for a task whose tests cannot grade a patch.
+    """Checks that the tests of a task can grade a patch.
 
     Args:
         task: The task, with its final environment.

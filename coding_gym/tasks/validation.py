@@ -245,7 +245,7 @@ def _noop_problems(grades: tuple[Grade, ...], tests: tuple[str, ...]) -> list[st
 
 
 def _tests(results: Iterable[Mapping[str, TestStatus]], *, passed: bool) -> tuple[str, ...]:
-    """Returns the tests that passed, or did not pass, in at least one of the results."""
+    """Returns the tests that passed in any result; if not ``passed``, those that did not pass."""
     items = (item for statuses in results for item in statuses.items())
     return tuple(sorted({t for t, status in items if (status is TestStatus.PASSED) == passed}))
 

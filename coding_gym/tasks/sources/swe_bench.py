@@ -27,7 +27,7 @@ _SWE_GYM = frozenset(
         "pandas-dev/pandas", "pydantic/pydantic", "python/mypy",
     }
 )  # fmt: skip
-# The form "path.py::Class::test[a]", also of programs that call pytest.
+# Node ids of pytest, such as "path.py::Class::test[a]".
 _PYTEST_ID = re.compile(r"[^:\n]+\.py::")
 # Programs that print one line per test, as unittest does; the format `django` reads these lines.
 _UNITTEST = re.compile(r"\b(runtests\.py|manage\.py test|python[\d.]* -m unittest)\b")
