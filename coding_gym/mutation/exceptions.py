@@ -24,7 +24,7 @@ _SIBLINGS = {
     "OverflowError": ("ZeroDivisionError",),
     "ZeroDivisionError": ("ValueError",),
 }
-_WIDEST = {"Exception", "BaseException"}
+_WIDEST_CLASSES = {"Exception", "BaseException"}
 
 
 def exception(site: Site) -> Iterator[Change]:
@@ -60,4 +60,4 @@ def _confused_class(name: str) -> str:
     if name in _SIBLINGS:
         return _SIBLINGS[name][0]
     is_error = name.rpartition(".")[2].endswith(("Error", "Exception"))
-    return "ValueError" if is_error and name not in _WIDEST else ""
+    return "ValueError" if is_error and name not in _WIDEST_CLASSES else ""

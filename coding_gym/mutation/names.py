@@ -9,7 +9,7 @@ from coding_gym.mutation.source import Source
 from coding_gym.syntax import Function
 
 _WEIGHTS = (0.8, 0.6, 0.4, 0.3)
-_SIMILAR = 0.5  # minimum similarity of attributes that programmers confuse
+_MIN_SIMILARITY = 0.5  # minimum similarity of attributes that programmers confuse
 _MAX_COMPARED = 500  # number of names that are compared with one name
 _MAX_NAME_CHARS = 100
 
@@ -48,8 +48,10 @@ def _other_attributes(site: Site, node: ast.Attribute) -> Iterator[Change]:
     end = site.source.span(node)[1]
     is_of_self = isinstance(node.value, ast.Name) and node.value.id == "self"
     for rank, (other, weight, similarity) in enumerate(_most_similar_names(node.attr, others)):
-        bug = "wrong_attribute" if is_of_self and rank == 0 and similarity >= _SIMILAR else ""
-        yield site.put(end - len(node.attr), end, other, weight, bug)
+        is_bug = is_of_self and rank == 0 and similarity >= _MIN_SIMILARITY
+        yield site.put(
+            end - len(node.attr), end, other, weight, "wrong_attribute" if is_bug else ""
+        )
 
 
 def _outer_names(source: Source) -> list[str]:

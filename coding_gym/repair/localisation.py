@@ -191,7 +191,6 @@ def _read_sources(suite: Suite, paths: list[str]) -> dict[str, Source]:
 
 
 def _depth(source: Source) -> int:
-    """Returns the depth of a file's syntax tree."""
     depths: dict[object, int] = {source.tree: 0}
     for node, parent in source.parents.items():  # parents come first, except for shared leaves
         depths[node] = depths.get(parent, 0) + 1

@@ -17,7 +17,7 @@ _SLICE = re.compile(r"\b(?:sed|head|tail)\b")
 _PRECISE = re.compile(r"\b(?:sed\s+-n\s+'?\d+\s*,\s*\d+\s*p|(?:head|tail)\s+-n\s+\d)")
 _SCOPE = re.compile(r"(?:^|\s)(?:-n\b|--type=\w)")
 _MAX_CHARS = 10_000  # of a command
-_EARLY = 10  # number of commands at the beginning of an episode
+_NUM_EARLY = 10  # number of commands at the beginning of an episode
 _MAX_PENALTY = 0.20
 
 
@@ -91,7 +91,7 @@ def terminal_habits(turns: Sequence[Turn]) -> float:
     texts = _successful_texts(shell_commands(turns))
     return (
         0.3 * any(map(_LIST.search, texts[:2]))
-        + 0.4 * any(map(_SEARCH.search, texts[:_EARLY]))
+        + 0.4 * any(map(_SEARCH.search, texts[:_NUM_EARLY]))
         + 0.3 * any(map(_SLICE.search, texts[2:]))
     )
 
@@ -125,7 +125,7 @@ def exploration_depth(turns: Sequence[Turn]) -> float:
     """
     commands = shell_commands(turns)
     texts = _successful_texts(commands)
-    searches = [n for n, text in enumerate(texts[:_EARLY]) if _SEARCH.search(text)]
+    searches = [n for n, text in enumerate(texts[:_NUM_EARLY]) if _SEARCH.search(text)]
     score = 0.20 * sum(command.ok for command in commands[:6]) / 6 if len(commands) >= 6 else 0.0
     if searches and _is_followed_up(commands, searches[0]):
         score += 0.25
@@ -135,7 +135,7 @@ def exploration_depth(turns: Sequence[Turn]) -> float:
             "/" in texts[n] or _SCOPE.search(texts[n]) or paths_in(commands[n].output)
             for n in searches
         )
-    return max(0.0, score - min(_penalty(commands[:_EARLY]), _MAX_PENALTY))
+    return max(0.0, score - min(_penalty(commands[:_NUM_EARLY]), _MAX_PENALTY))
 
 
 def _successful_texts(commands: Sequence[Command]) -> list[str]:

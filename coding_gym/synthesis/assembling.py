@@ -19,7 +19,7 @@ from coding_gym.task import FolderTree, Task
 _MAX_HIDDEN_SHARE = 0.3
 _MIN_HIDDEN = 3
 # A bug is trivial if all its failures are of these kinds: a linter would find the bug.
-_TRIVIAL = {"NameError", "UnboundLocalError", "SyntaxError", "ImportError"}
+_TRIVIAL_KINDS = {"NameError", "UnboundLocalError", "SyntaxError", "ImportError"}
 _MANY_FAILING, _FEW_FAILING = 8, 2
 
 
@@ -90,7 +90,7 @@ class Assembler:
         if key in self._keys:
             raise InvalidTaskError("another bug of the same function fails the same tests")
         self._keys.add(key)
-        if not {failure.kind for failure in run.observation.failures.values()} - _TRIVIAL:
+        if not {failure.kind for failure in run.observation.failures.values()} - _TRIVIAL_KINDS:
             raise InvalidTaskError("the tests fail only with errors of names, imports or syntax")
         tests = [self._coverage.by_id[test] for test in run.failed]
         locations = {(test.path, test.line) for test in tests}

@@ -1,7 +1,7 @@
 """Measures which tests of the unbroken project are reliable, and which lines each test runs."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import resources
@@ -134,9 +134,7 @@ def _trusted_tests(suite: Suite, attempt: Attempt, runs: Sequence[SuiteRun]) -> 
     return trusted
 
 
-def _check_project(
-    suite: Suite, run: SuiteRun, trusted: set[str], imported: Mapping[str, object]
-) -> None:
+def _check_project(suite: Suite, run: SuiteRun, trusted: set[str], imported: Iterable[str]) -> None:
     """Raises InvalidTaskError if no test is trusted, or a policy could read the repair."""
     if not trusted and run.collect_error:
         raise InvalidTaskError(f"the tests cannot be run: {run.collect_error}; {_REMEDY}")

@@ -11,7 +11,7 @@ _MAX_SYMPTOMS = 3
 _MAX_MESSAGE_LINES = 16
 _MAX_FRAMES = 5
 _MAX_NAMES = 3
-_QUIET = "The outcome is not the right one."
+_WRONG_RESULT = "The outcome is not the right one."
 _IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
 _NEW_NAME = re.compile(r"(module|type object) '.*' has no attribute|unexpected keyword argument")
 
@@ -58,8 +58,9 @@ def write_statement(symptoms: Sequence[Symptom], test_ids: Iterable[str]) -> str
     selected = symptoms[:_MAX_SYMPTOMS]
     sections = [f"```\n{s.traceback}\n```" if s.traceback else f"{s.title}." for s in selected]
     # The first title is the title of the issue; a section without traceback would repeat it.
-    parts = [selected[0].title, *(sections if selected[0].traceback else [_QUIET, *sections[1:]])]
-    return _without_tests("\n\n".join(parts), test_ids) + "\n"
+    if not selected[0].traceback:
+        sections[0] = _WRONG_RESULT
+    return _without_tests("\n\n".join([selected[0].title, *sections]), test_ids) + "\n"
 
 
 def _symptom(failure: ObservedFailure) -> Symptom | None:

@@ -120,7 +120,6 @@ def _refuse_unsupported(path: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def _image(path: Path, manifest: Mapping[str, Any]) -> str:
-    """Returns the name of the image that the task runs in."""
     image = value_of(manifest, "environment.docker_image", Text, str(path), "")
     if not image:
         raise InvalidTaskError(

@@ -19,7 +19,7 @@ _LISTS = ("requirements.txt", "environment.yml")
 _LINES, _LINE = "coding-gym-kept.txt", "coding-gym-one.txt"
 # The first release of each package that broke many older projects, with the date of its upload: the
 # pip of older Pythons cannot select releases by date.
-_BREAKING = (
+_BREAKING_RELEASES = (
     ("docutils", "0.18", "2021-10-26"),
     ("markupsafe", "2.1", "2022-02-17"),
     ("jinja2", "3.1", "2022-03-24"),
@@ -35,7 +35,7 @@ _BREAKING = (
     ("pip", "24.1", "2024-06-21"),
 )
 # Later releases lack pkg_resources, which tests of old and new projects import.
-_ALWAYS = ("setuptools", "81", "9999")
+_ALWAYS_EXCLUDED = ("setuptools", "81", "9999")
 _PINNED = re.compile(r"([\w.-]+)[^;#]*?(?:==|~=|<)")
 _SETTINGS = r"[global]\nconstraint = %s\nbuild-constraint = %s\n"
 _CONSTRAINTS = '"$VIRTUAL_ENV/constraints.txt"'
@@ -67,9 +67,9 @@ def make_recipe(
     commands.append("python -m pip install --upgrade pip")
     commands.append("python -m pip install --upgrade setuptools wheel")
     if packages == "requirements.txt":
-        commands.append(_install_listed(requirements, _PLAIN))
+        commands.append(_install_listed(requirements, _PRINT_REQUIREMENTS))
     elif packages == "environment.yml":
-        commands.append(_install_listed(environments, _FROM_CONDA))
+        commands.append(_install_listed(environments, _PRINT_CONDA_PACKAGES))
     commands += _install(name for name in names if name not in _CONDA_ONLY)
     commands += _install(from_pip)
     commands += without_root(spec.get("pre_install", ()))
@@ -93,7 +93,7 @@ def _constrain(requirements: Iterable[str]) -> str:
     pinned_names = {_normalised(match[1]) for match in map(_PINNED.match, requirements) if match}
     lines = " ".join(
         shlex.quote(f"{day} {name}<{release}")
-        for name, release, day in (*_BREAKING, _ALWAYS)
+        for name, release, day in (*_BREAKING_RELEASES, _ALWAYS_EXCLUDED)
         if name not in pinned_names
     )
     day = "day=$(git log -1 --format=%cs || echo 9000)"
@@ -118,13 +118,13 @@ def _from_conda(word: str) -> str:
 
 
 # Prints a requirements file without the project itself, and with the new name of one package.
-_PLAIN = (
+_PRINT_REQUIREMENTS = (
     r"sed -E '/^[[:space:]]*(-e \.|\.\[test|#)/d; "
     r"s/^types-pkg_resources.*/types-setuptools/' "
     r'"$listed"'
 )
 # Prints the dependencies of a conda environment, including those for pip, in pip's syntax.
-_FROM_CONDA = (
+_PRINT_CONDA_PACKAGES = (
     r"""sed -n '/^dependencies:/,$p' "$listed" | sed -nE """
     r"""'s/^ *- *"?([A-Za-z0-9_.-]+) *([=<>!~][^"#]*)?"?[[:space:]]*(#.*)?$/\1\2/p' | """
     r"""sed -E '/^(python|pip|nodejs|compilers)($|[=<>!~ ])/d; """

@@ -157,7 +157,7 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
     problems += _noop_problems(noop, passing_tests) + _challenge_problems(gold[0], cheats, checks)
     if leaks:
         problems.append(f"these files contain the repair: {', '.join(leaks[:_MAX_NAMED])}")
-    flaky_tests, broken_tests = _unreliable_tests(task, gold)
+    flaky_tests, broken_tests = _unreliable(task, gold)
     return ValidationReport(
         task_id=task.task_id,
         ok=not problems,
@@ -250,9 +250,7 @@ def _tests(results: Iterable[Mapping[str, TestStatus]], *, passed: bool) -> tupl
     return tuple(sorted({t for t, status in items if (status is TestStatus.PASSED) == passed}))
 
 
-def _unreliable_tests(
-    task: Task, grades: tuple[Grade, ...]
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _unreliable(task: Task, grades: tuple[Grade, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Returns the flaky tests, which passed in only some gradings, and tests that never passed.
 
     Tests that the plan excludes count as flaky; grades do not contain them. Gradings without test

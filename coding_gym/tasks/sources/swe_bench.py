@@ -31,7 +31,7 @@ _SWE_GYM = frozenset(
 _PYTEST_ID = re.compile(r"[^:\n]+\.py::")
 # Programs that print one line per test, as unittest does; the format `django` reads these lines.
 _UNITTEST = re.compile(r"\b(runtests\.py|manage\.py test|python[\d.]* -m unittest)\b")
-_MARKED = re.compile(
+_MARKED_TESTS = re.compile(
     r"^(?::|echo) ['\"]?>>>>> Start Test Output['\"]?\n(.*?\S.*?)"
     r"(?:^(?::|echo) ['\"]?>>>>> End Test Output['\"]?$|\Z)",
     re.MULTILINE | re.DOTALL,
@@ -112,7 +112,7 @@ def _read_eval_script(text: str) -> tuple[str, str] | None:
     has the lines between the markers.
     """
     text = _WRITES_TESTS.sub("", text.replace("\r\n", "\n") + "\n")
-    marked = _MARKED.search(text)
+    marked = _MARKED_TESTS.search(text)
     return (text[: marked.end()].rstrip(), marked[1].strip()) if marked else None
 
 
