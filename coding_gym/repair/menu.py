@@ -34,7 +34,7 @@ class Menu:
     ) -> None:
         self._program = program
         if state is not None:
-            vars(self).update(_copied(state))
+            vars(self).update(_copy_state(state))
             return
         self._num_slots = num_slots
         self._shortlist = program.shortlist()
@@ -78,7 +78,7 @@ class Menu:
 
     def state(self) -> dict[str, Any]:
         """Returns the state of the menu, for the argument ``state`` of another menu."""
-        return _copied({name: value for name, value in vars(self).items() if name != "_program"})
+        return {k: v for k, v in _copy_state(vars(self)).items() if k != "_program"}
 
     def candidate_features(self) -> NDArray[np.float32]:
         """Returns one row per slot, shape (K, F), float32, from 0 to 1; see `menu_features`."""
@@ -149,7 +149,7 @@ class Menu:
             self._standings[self._in_place] = Standing(tried=True, trial=self._next)
 
 
-def _copied(state: Mapping[str, Any]) -> dict[str, Any]:
+def _copy_state(state: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the attributes of a menu with copies of mutable values."""
     return {**state, "_standings": [replace(standing) for standing in state["_standings"]]}
 

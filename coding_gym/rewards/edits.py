@@ -12,7 +12,7 @@ from coding_gym.rewards.similarity import (
     MAX_LINE_COMPARISONS,
     WorkBudget,
     matching_blocks,
-    readable,
+    readable_patch,
 )
 
 MAX_EDIT_CHARS = 500_000
@@ -66,7 +66,7 @@ def exact_match(gold: str, patch: str) -> float:
     (1.0, 0.0)
     """
     gold_changes = _changes(Patch(gold))
-    return float(bool(gold_changes) and _changes(readable(patch)) == gold_changes)
+    return float(bool(gold_changes) and _changes(readable_patch(patch)) == gold_changes)
 
 
 def line_similarity(gold: str, patch: str) -> float:
@@ -95,7 +95,7 @@ def line_similarity(gold: str, patch: str) -> float:
     gold_lines = _line_changes(Patch(gold))
     if len(patch) > MAX_EDIT_CHARS:
         return 0.0
-    patch_lines = _line_changes(readable(patch))
+    patch_lines = _line_changes(readable_patch(patch))
     if gold_lines == patch_lines:
         return float(bool(gold_lines))
     total = sum(len(lines) for changes in (gold_lines, patch_lines) for lines in changes.values())
@@ -155,7 +155,7 @@ def function_match(gold: str, patch: str) -> float:
     """
     if len(patch) > MAX_EDIT_CHARS:
         return 0.0
-    headings = [_hunk_headings(Patch(gold)), _hunk_headings(readable(patch))]
+    headings = [_hunk_headings(Patch(gold)), _hunk_headings(readable_patch(patch))]
     whole_files = {path for path, heading in headings[0] | headings[1] if not heading}
     gold_functions, functions = (
         {(path, "" if path in whole_files else heading) for path, heading in pairs}

@@ -119,7 +119,7 @@ class Comparer:
         return 2.0 * sum(matched) / (len(gold) + len(patch))
 
 
-def readable(text: str) -> Patch:
+def readable_patch(text: str) -> Patch:
     """Returns a policy's patch, or an empty patch if a header or a hunk cannot be read."""
     patch = Patch(text)
     try:
@@ -130,7 +130,7 @@ def readable(text: str) -> Patch:
     return patch
 
 
-def _parts_by_path(patch: Patch) -> dict[str, str]:
+def _diffs_by_path(patch: Patch) -> dict[str, str]:
     """Returns the diff of each file, by its path before the change; the last of several counts."""
     return {change.old_path or change.path: change.text.strip() for change in patch.files}
 
@@ -150,7 +150,8 @@ def file_match(gold: str, patch: str) -> float:
     >>> file_match(x, x), file_match(x + y, x), file_match(x, x + y + z), file_match("", "")
     (1.0, 0.5, 0.3333333333333333, 1.0)
     """
-    gold_files, files = _parts_by_path(Patch(gold)).keys(), _parts_by_path(readable(patch)).keys()
+    gold_files = _diffs_by_path(Patch(gold)).keys()
+    files = _diffs_by_path(readable_patch(patch)).keys()
     if not gold_files:
         return float(not files)
     return len(gold_files & files) / max(len(gold_files), len(files))
@@ -199,10 +200,10 @@ def compare_files(gold: str, patch: str) -> tuple[float, int, int]:
     Raises:
         PatchError: The gold patch cannot be read.
     """
-    gold_parts, parts = _parts_by_path(Patch(gold)), _parts_by_path(readable(patch))
+    gold_diffs, diffs = _diffs_by_path(Patch(gold)), _diffs_by_path(readable_patch(patch))
     comparer = Comparer()
     total = sum(
-        comparer.ratio(text, parts[name]) if name in parts else 0.0
-        for name, text in gold_parts.items()
+        comparer.ratio(text, diffs[name]) if name in diffs else 0.0
+        for name, text in gold_diffs.items()
     )
-    return total, len(gold_parts), len(parts)
+    return total, len(gold_diffs), len(diffs)

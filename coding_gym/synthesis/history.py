@@ -49,7 +49,7 @@ def tasks_from_history(
         on_progress: Called at the start and after every commit, always with the same object.
 
     Raises:
-        InvalidArgumentError: The repository does not exist.
+        InvalidArgumentError: ``n`` is below 1, or git cannot read the repository.
         SandboxUnavailableError: This machine cannot run the backend.
     """
     at_least_one("n", n)

@@ -56,8 +56,8 @@ def read_folder(folder: Path) -> Iterator[tuple[str, Task | InvalidTaskError]]:
                 yield where, error
     if not has_task:
         raise InvalidTaskError(
-            f"{folder} has no {MANIFEST}, .jsonl or .parquet file; name a .json file itself; "
-            "`coding-gym tasks new FOLDER` writes an example"
+            f"{folder} has no {MANIFEST}, .jsonl or .parquet file; name the path of a .json file, "
+            "or run `coding-gym tasks new FOLDER` to write an example"
         )
 
 
@@ -90,7 +90,7 @@ def read_task_folder(folder: Path) -> Task:
     }
     task = read_task(data | fields, str(path), is_closed=True)
     if not task.fail_to_pass:
-        raise InvalidTaskError(f"{path}: field 'fail_to_pass' must name at least one test")
+        raise InvalidTaskError(f"{path}: field 'fail_to_pass' must name a test, got none")
     hidden = _read_hidden(folder / _HIDDEN)
     if task.runner == "pytest":  # ids of other runners do not name files
         _check_tests(task.expected_tests, tree, hidden, path)

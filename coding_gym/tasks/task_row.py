@@ -165,7 +165,7 @@ _Model = TypeVar("_Model", bound=EnvironmentRow)
 
 
 def read_task(row: Row, where: str = "", *, is_closed: bool = False) -> Task:
-    """Reads a task from a SWE-bench row.
+    """Returns the task of a row in SWE-bench's schema.
 
     Args:
         row: The JSON object. A list can also be text: JSON or a Python literal. The keys are
