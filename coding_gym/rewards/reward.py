@@ -30,7 +30,8 @@ class Sample:
 
     Attributes:
         task: The task.
-        grade: The grade; with ``grading="none"`` its reason is ``not_graded``. None without grade.
+        grade: The grade, with the reason ``not_graded`` if ``grading="none"``; None if the episode
+            has no grade.
         change: The whole change, including files that the grader drops (tests and configuration).
         turns: The policy's turns, without a `Stop` of the trainer.
         schemas: The tools that the policy had, as OpenAI function schemas.

@@ -131,7 +131,7 @@ def readable_patch(text: str) -> Patch:
 
 
 def _diffs_by_path(patch: Patch) -> dict[str, str]:
-    """Returns the diff of each file, by its path before the change; the last of several counts."""
+    """Returns the diff of each file, by its old path; of diffs of the same file, the last one."""
     return {change.old_path or change.path: change.text.strip() for change in patch.files}
 
 

@@ -99,7 +99,7 @@ def _runs(suite: Suite) -> Iterator[SuiteRun]:
 def _with_tests(task: Task, before: SuiteRun, after: SuiteRun) -> Task:
     """Returns the task with its expected tests and its issue."""
     failures_before = before.observation.failures  # by test, or by file if its import fails
-    failed_before = {*before.failed, *failures_before}
+    failed_before, passed_before = {*before.failed, *failures_before}, {*before.passed}
     fail_to_pass = tuple(t for t in after.passed if failed_before & {t, *files_of_tests([t])})
     if not fail_to_pass:
         error = after.collect_error or before.collect_error
@@ -116,5 +116,5 @@ def _with_tests(task: Task, before: SuiteRun, after: SuiteRun) -> Task:
         task,
         problem_statement=write_statement(symptoms, fail_to_pass),
         fail_to_pass=fail_to_pass,
-        pass_to_pass=tuple(test for test in after.passed if test in before.passed),
+        pass_to_pass=tuple(test for test in after.passed if test in passed_before),
     )

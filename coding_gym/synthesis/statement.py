@@ -68,7 +68,7 @@ def _symptom(failure: ObservedFailure) -> Symptom | None:
     names = [function.rpartition("<locals>.")[2] for _, function in calls]
     outermost_name = list(filter(_is_public, names))[:1]
     used_names = [name for path, name in failure.uses if not is_test(path) and _is_public(name)]
-    if _is_raised_by_test(failure):  # a result is wrong
+    if _is_raised_by_test(failure):  # by an assertion about a result
         name = "" if _lacks_name(failure) else _name_list(outermost_name or used_names)
         return Symptom(f"Wrong result of {name}", "") if name else None
     innermost_module = [path for path, function in calls if function == "<module>"][-1:]

@@ -139,7 +139,7 @@ _DROP_BOUNDED = (
 )
 
 
-def _install_listed(paths: Sequence[str], lines: str) -> str:
+def _install_listed(paths: Sequence[str], print_lines: str) -> str:
     """Returns a command that installs the packages of a requirements file in the tree.
 
     The command installs all packages at once, so that versions are compatible. If that fails, it
@@ -147,14 +147,14 @@ def _install_listed(paths: Sequence[str], lines: str) -> str:
 
     Args:
         paths: Possible paths of the file; the command uses the first that exists.
-        lines: A shell command that prints the requirements in the file ``$listed``.
+        print_lines: A shell command that prints the requirements in the file ``$listed``.
     """
     names = shlex.join(paths)
     return (
         f'listed=; for place in {names}; do if [ -f "$place" ]; then listed=$place; break; fi; '
         f'done; if [ -z "$listed" ]; then echo "ERROR: none of {names} is in the tree"; exit 1; fi;'
         f' cd -- "$(dirname -- "$listed")"; listed=$(basename -- "$listed"); '
-        f"{lines} > {_LINES}; {_DROP_BOUNDED}; "
+        f"{print_lines} > {_LINES}; {_DROP_BOUNDED}; "
         f"python -m pip install -r {_LINES} || while IFS= read -r line; do "
         f"printf '%s\\n' \"$line\" > {_LINE}; python -m pip install -r {_LINE} </dev/null || "
         f'echo "excluded: $line"; done < {_LINES}; rm -f {_LINES} {_LINE}'
