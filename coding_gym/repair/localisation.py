@@ -103,18 +103,18 @@ def localise(suite: Suite) -> Localisation | None:
         return None
     if run.failed:
         run = suite.run(replace(attempt, trace=True))
-    return None if run is None else _to_localisation(suite, run, arguments)
+    return None if run is None else _localisation(suite, run, arguments)
 
 
-def _to_localisation(suite: Suite, traced: SuiteRun, arguments: tuple[str, ...]) -> Localisation:
-    failing_tests = _select_failing(traced)
+def _localisation(suite: Suite, traced_run: SuiteRun, arguments: tuple[str, ...]) -> Localisation:
+    failing_tests = _select_failing(traced_run)
     in_order, cpu_s = _run_alone(suite, failing_tests) if failing_tests else (False, 0.0)
-    spectrum = _spectrum(traced, failing_tests)
-    sources = _read_sources(suite, _paths(traced, spectrum)) if failing_tests else {}
+    spectrum = _spectrum(traced_run, failing_tests)
+    sources = _read_sources(suite, _paths(traced_run, spectrum)) if failing_tests else {}
     return Localisation(
         baseline=Baseline(
             failing=failing_tests,
-            passing=traced.passed,
+            passing=traced_run.passed,
             arguments=arguments,
             in_order=in_order,
             cpu_s=cpu_s,

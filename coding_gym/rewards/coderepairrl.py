@@ -154,7 +154,7 @@ def _is_followed_up(commands: Sequence[Command], search: int) -> bool:
 def _penalty(commands: Sequence[Command]) -> float:
     texts = [command.text for command in commands]
     fails_again = any(not a.ok and not b.ok and a.text == b.text for a, b in pairwise(commands))
-    truncated = next((n for n, c in enumerate(commands) if "truncated" in c.output.lower()), None)
-    reads = map(_PRECISE.search, _successful_texts(commands[:truncated]))
-    is_unread = truncated is not None and not any(reads)
+    index = next((n for n, c in enumerate(commands) if "truncated" in c.output.lower()), None)
+    reads = map(_PRECISE.search, _successful_texts(commands[:index]))
+    is_unread = index is not None and not any(reads)
     return 0.07 * (len(set(texts)) < len(texts)) + 0.07 * fails_again + 0.10 * is_unread

@@ -106,8 +106,8 @@ def exploration_efficiency(gold: str, turns: Sequence[Turn]) -> float:
     files = _examined_files(turns)
     num_calls = sum(call.name != "submit" for turn in turns for call in turn.calls)
     total = max(len(files), num_calls)
-    examined = {_gold_of(path, gold_files) for path in files} - {None}
-    return len(examined) / total if total else 0.0
+    examined_gold_files = {_gold_of(path, gold_files) for path in files} - {None}
+    return len(examined_gold_files) / total if total else 0.0
 
 
 def _examined_files(turns: Sequence[Turn]) -> set[str]:

@@ -52,8 +52,8 @@ def net_fraction_fixed(grade: Grade) -> float:
         return 0.0
     if not grade.fail_to_pass:
         return float(grade.resolved and grade.is_verified is not False)
-    broken = len(grade.pass_to_pass) - _num_passed(grade.pass_to_pass)
-    return max(0, _num_fixed(grade) - broken) / len(grade.fail_to_pass)
+    num_broken = len(grade.pass_to_pass) - _num_passed(grade.pass_to_pass)
+    return max(0, _num_fixed(grade) - num_broken) / len(grade.fail_to_pass)
 
 
 def fraction_passed(grade: Grade) -> float:

@@ -59,9 +59,9 @@ class Sample:
             return self.change.text
         if self.grade.reason in _WITHOUT_CHANGE:
             return ""
-        dropped = set(self.grade.dropped_paths)
+        dropped_paths = set(self.grade.dropped_paths)
         try:
-            files = [f for f in self.change.files if not dropped & {f.old_path, f.new_path}]
+            files = [f for f in self.change.files if not dropped_paths & {f.old_path, f.new_path}]
             return "".join(file.text for file in files)
         except PatchError:  # in an image a policy can replace git, which then prints any text
             return ""

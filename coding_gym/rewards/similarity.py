@@ -106,17 +106,17 @@ class Comparer:
         """
         if gold == patch:
             return 1.0
-        longest = max(len(gold), len(patch))
-        if longest <= MAX_CHARS:
+        num_chars = max(len(gold), len(patch))
+        if num_chars <= MAX_CHARS:
             blocks = matching_blocks(gold, patch, self._characters)
             if blocks is not None:
                 return 2.0 * sum(block.size for block in blocks) / (len(gold) + len(patch))
-        if longest > MAX_LINE_CHARS:
+        if num_chars > MAX_LINE_CHARS:
             return 0.0
         lines = gold.splitlines(keepends=True)
         blocks = matching_blocks(lines, patch.splitlines(keepends=True), self._lines)
-        matched = (sum(map(len, lines[b.a : b.a + b.size])) for b in blocks or ())
-        return 2.0 * sum(matched) / (len(gold) + len(patch))
+        matched_chars = (sum(map(len, lines[b.a : b.a + b.size])) for b in blocks or ())
+        return 2.0 * sum(matched_chars) / (len(gold) + len(patch))
 
 
 def readable_patch(text: str) -> Patch:

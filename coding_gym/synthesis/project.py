@@ -135,19 +135,19 @@ def keep_tree(tree: Path, trees: Path, name: str) -> Path:
     return target
 
 
-def _export(repository: Path, into: Path) -> None:
+def _export(repository: Path, folder: Path) -> None:
     """Writes the files of a repository's last commit."""
     try:
-        line = run_git("ls-remote", "--", str(repository), "HEAD", cwd=into.parent)
+        line = run_git("ls-remote", "--", str(repository), "HEAD", cwd=folder.parent)
         commit = line.partition("\t")[0]
         if not commit:
             raise InvalidArgumentError(f"{repository} has no commit yet")
-        into.mkdir()
-        init_repository(into)
-        checkout_commit(into, str(repository), commit, 1)
+        folder.mkdir()
+        init_repository(folder)
+        checkout_commit(folder, str(repository), commit, 1)
     except HostGitError as error:
         raise InvalidArgumentError(f"{repository} cannot be read with git: {error}") from error
-    shutil.rmtree(into / ".git")
+    shutil.rmtree(folder / ".git")
 
 
 def _ignored(folder: str, names: Sequence[str]) -> set[str]:

@@ -31,18 +31,18 @@ class Symptom:
 
 
 def find_symptoms(
-    failures: Mapping[str, ObservedFailure], changed: Iterable[str] = ()
+    failures: Mapping[str, ObservedFailure], changed_paths: Iterable[str] = ()
 ) -> list[Symptom]:
     """Returns the distinct symptoms: first those with a traceback, then those with short titles.
 
     Args:
         failures: Failures by test id.
-        changed: The files that the repair changes; the symptom names them if no failure names a
-            function. A test that fails because a name is missing gives no symptom: the repair
+        changed_paths: The files that the repair changes; the symptom names them if no failure names
+            a function. A test that fails because a name is missing gives no symptom: the repair
             adds the name.
     """
     symptoms = {symptom for failure in failures.values() if (symptom := _symptom(failure))}
-    files = _name_list(changed)
+    files = _name_list(changed_paths)
     if not symptoms and files and not any(map(_lacks_name, failures.values())):
         return [Symptom(f"Wrong result of {files}", "")]
     return sorted(symptoms, key=lambda s: (not s.traceback, len(s.title), s.title, s.traceback))
@@ -55,12 +55,12 @@ def write_statement(symptoms: Sequence[Symptom], test_ids: Iterable[str]) -> str
         symptoms: The result of `find_symptoms`; at least one.
         test_ids: Ids of all failing tests; the names of the tests are removed from the issue.
     """
-    selected = symptoms[:_MAX_SYMPTOMS]
-    sections = [f"```\n{s.traceback}\n```" if s.traceback else f"{s.title}." for s in selected]
+    symptoms = symptoms[:_MAX_SYMPTOMS]
+    sections = [f"```\n{s.traceback}\n```" if s.traceback else f"{s.title}." for s in symptoms]
     # The first title is the title of the issue; a section without traceback would repeat it.
-    if not selected[0].traceback:
+    if not symptoms[0].traceback:
         sections[0] = _WRONG_RESULT
-    return _without_tests("\n\n".join([selected[0].title, *sections]), test_ids) + "\n"
+    return _without_tests("\n\n".join([symptoms[0].title, *sections]), test_ids) + "\n"
 
 
 def _symptom(failure: ObservedFailure) -> Symptom | None:
@@ -100,8 +100,8 @@ def _name_list(names: Iterable[str]) -> str:
     distinct_names = dict.fromkeys(names)
     # A class is skipped if a method of the class is listed.
     classes = {name.rpartition(".")[0] for name in distinct_names}
-    selected = [name for name in distinct_names if name not in classes][:_MAX_NAMES]
-    return ", ".join(f"`{name}`" for name in selected)
+    selected_names = [name for name in distinct_names if name not in classes][:_MAX_NAMES]
+    return ", ".join(f"`{name}`" for name in selected_names)
 
 
 def _shorten(message: str) -> str:

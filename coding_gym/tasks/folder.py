@@ -177,9 +177,9 @@ def _hidden_at_base(
     Raises:
         InvalidTaskError: The gold patch, whose reversal gives the base, changes a hidden file.
     """
-    if is_fixed and (shared := sorted(gold.paths & hidden.keys())):
+    if is_fixed and (shared_paths := sorted(gold.paths & hidden.keys())):
         raise InvalidTaskError(
-            f"{gold_path} changes {shared[0]}, which is also in {_HIDDEN}/; remedy: remove the "
-            "file from the patch, and from the tree if the base does not have the file"
+            f"{gold_path} changes {shared_paths[0]}, which is also in {_HIDDEN}/; remedy: remove "
+            "the file from the patch, and from the tree if the base does not have the file"
         )
     return {path: _read_hidden_file(tree / path) for path in hidden if (tree / path).is_file()}

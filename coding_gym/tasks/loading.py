@@ -60,8 +60,8 @@ def load_tasks(
     """
     from coding_gym.tasks.opening import open_shared  # imports pydantic, which is slow
 
-    opened = open_shared(source, split)
-    selected_tasks = select(opened.tasks, task_ids, split)
+    content = open_shared(source, split)
+    selected_tasks = select(content.tasks, task_ids, split)
     if min_challenge is not None:
         selected_tasks = select_challenged(selected_tasks, min_challenge)
     if limit is not None:
@@ -71,12 +71,12 @@ def load_tasks(
         tasks = tuple(with_repository(task, repositories) for task in tasks)
     if environments is not None:
         tasks = _with_environments(tasks, environments)
-    usable = opened.usable if environments is None and repositories is None else set[str]()
+    usable_ids = content.usable if environments is None and repositories is None else set[str]()
     for task in tasks if needs_tests else ():
-        if task.task_id not in usable:
-            label = f"{opened.locations.get(task.task_id, source)} ({task.task_id})"
+        if task.task_id not in usable_ids:
+            label = f"{content.locations.get(task.task_id, source)} ({task.task_id})"
             check_usable(task, label)
-            usable.add(task.task_id)
+            usable_ids.add(task.task_id)
     return tasks
 
 

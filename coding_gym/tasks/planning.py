@@ -35,8 +35,8 @@ def write_plans(folder: Path, *, num_workers: int = 1) -> Iterator[tuple[str, st
         check_usable(task, manifest)
         if task.impossible_test or not get_runner(task.runner).negates(task):
             return task.task_id, "needs no plan: the grader does not negate its tests"
-        if missing := missing_runtime(task):
-            return task.task_id, missing
+        if missing_program := missing_runtime(task):
+            return task.task_id, missing_program
         template = store.get(task)
         plan = new_plan(task, template)
         if not plan.is_calibrated:

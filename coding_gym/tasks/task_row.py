@@ -206,14 +206,14 @@ def parse(model: type[_Model], row: Row, where: str, *, is_closed: bool = False)
     Raises:
         InvalidTaskError: The first error, with row, field and value.
     """
-    present = {str(key): value for key, value in row.items() if value is not None}
+    present_fields = {str(key): value for key, value in row.items() if value is not None}
     known_names = [name for key, field in model.model_fields.items() for name in _names(key, field)]
-    for key in sorted(present.keys() - known_names):
-        unused_names = [name for name in known_names if name not in present]
+    for key in sorted(present_fields.keys() - known_names):
+        unused_names = [name for name in known_names if name not in present_fields]
         if is_closed or difflib.get_close_matches(key, unused_names, n=1, cutoff=0.85):
             raise row_error(row, where, key, f"is not known; {hint(key, unused_names)}")
     try:
-        return model.model_validate(present)
+        return model.model_validate(present_fields)
     except ValidationError as error:
         field, problem = _field_problem(error)
     raise row_error(row, where, field, problem)

@@ -276,9 +276,9 @@ def _notes(gold: Grade, noop: tuple[Grade, ...], unstable: tuple[str, ...]) -> l
         paths = ", ".join(gold.dropped_paths[:_MAX_NAMED])
         notes.append(f"changes of the gold patch that are not graded: {paths}")
     if unstable:
-        named = ", ".join(unstable[:_MAX_NAMED])
-        notes.append(f"flaky fail-to-pass tests (one pass of two runs is enough): {named}")
+        names = ", ".join(unstable[:_MAX_NAMED])
+        notes.append(f"flaky fail-to-pass tests (one pass of two runs is enough): {names}")
     if broken_tests:
-        named = ", ".join(broken_tests[:_MAX_NAMED])
-        notes.append(f"{len(broken_tests)} pass-to-pass tests do not pass at base: {named}")
+        names = ", ".join(broken_tests[:_MAX_NAMED])
+        notes.append(f"{len(broken_tests)} pass-to-pass tests do not pass at base: {names}")
     return notes

@@ -28,10 +28,10 @@ def validate_into(
     Raises:
         InvalidArgumentError: A line of the file is not a report; see also `validate`.
     """
-    earlier = _read_reports(file, checks) if file else {}
-    yield from (earlier[task.task_id] for task in tasks if task.task_id in earlier)
-    pending = [task for task in tasks if task.task_id not in earlier]
-    for report in validate(pending, checks=checks, num_workers=num_workers):
+    earlier_reports = _read_reports(file, checks) if file else {}
+    yield from (earlier_reports[task.task_id] for task in tasks if task.task_id in earlier_reports)
+    pending_tasks = [task for task in tasks if task.task_id not in earlier_reports]
+    for report in validate(pending_tasks, checks=checks, num_workers=num_workers):
         if file:
             with file.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(report.to_json()) + "\n")
@@ -42,11 +42,11 @@ def write_exclusions(
     file: Path, tasks: Iterable[Task], reports: Iterable[ValidationReport]
 ) -> None:
     """Writes the unfit tests of each task to a JSONL file, for `load_tasks(environments=...)`."""
-    unfit = {report.task_id: set(report.unfit_tests) for report in reports}
+    unfit_tests = {report.task_id: set(report.unfit_tests) for report in reports}
     entries = [
-        {"instance_id": task.task_id, "excluded_tests": sorted(unfit[task.task_id])}
+        {"instance_id": task.task_id, "excluded_tests": sorted(unfit_tests[task.task_id])}
         for task in tasks
-        if set(task.fail_to_pass) - unfit[task.task_id]  # else the task could not be loaded
+        if set(task.fail_to_pass) - unfit_tests[task.task_id]  # else the task could not be loaded
     ]
     file.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
 
