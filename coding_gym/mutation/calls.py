@@ -21,7 +21,7 @@ _METHODS = (
     ("setdefault", "get"),
 )
 _FUNCTIONS = (("min", "max"), ("any", "all"))
-# Replacements that make no bug: most return the same result or raise an exception immediately.
+# Repairs only; as bugs, most return the same result or raise an exception immediately.
 _NO_BUGS = {"casefold", "partition", "rpartition", "setdefault", "get"}
 
 
@@ -36,8 +36,8 @@ def argument(site: Site) -> Iterator[Change]:
             first, between = text[left[0] : left[1]], text[left[1] : right[0]]
             second = text[right[0] : right[1]]
             if first != second:
-                swapped = second + between + first
-                yield site.put(left[0], right[1], swapped, 0.9, "argument_order")
+                swapped_text = second + between + first
+                yield site.put(left[0], right[1], swapped_text, 0.9, "argument_order")
         if len(spans) > 1:
             yield site.put(spans[-2][1], spans[-1][1], "", 0.6, "missing_argument")
         elif spans and not node.keywords:

@@ -45,13 +45,14 @@ BUG_KINDS: tuple[str, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Operator:
-    """One family of changes.
+    """An operator: it proposes changes of statements.
 
     Attributes:
         name: The name of the repair template, a value of `Candidate.template`.
         prior: Estimated probability, from 0 to 1, that one of the operator's changes of a faulty
             statement is the repair.
-        risk: Rank, from 0, of how easily a wrong change passes tests; the search prefers low ranks.
+        risk: A rank from 0. Wrong changes of operators with a higher rank pass tests more often;
+            the search prefers low ranks.
         changes: A function that yields the operator's changes of one statement.
     """
 

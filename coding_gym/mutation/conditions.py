@@ -98,8 +98,8 @@ def _swap_branches(site: Site, node: ast.IfExp) -> Change:
         site.source.outer(value, low, high) for value in (node.body, node.orelse)
     )
     text = site.source.text
-    swapped = text[other_start:other_end] + text[end:other_start] + text[start:end]
-    return site.put(start, other_end, swapped, 0.4, "branch")
+    swapped_text = text[other_start:other_end] + text[end:other_start] + text[start:end]
+    return site.put(start, other_end, swapped_text, 0.4, "branch")
 
 
 def _conditions(site: Site) -> Iterator[ast.expr]:

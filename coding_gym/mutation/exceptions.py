@@ -24,29 +24,29 @@ _SIBLINGS = {
     "OverflowError": ("ZeroDivisionError",),
     "ZeroDivisionError": ("ValueError",),
 }
-_WIDEST = {"Exception", "BaseException"}
+_WIDEST_CLASSES = {"Exception", "BaseException"}
 
 
 def exception(site: Site) -> Iterator[Change]:
     """Replaces the class that a statement raises or catches."""
     if isinstance(site.node, ast.Raise) and site.node.exc is not None:
-        raised = site.node.exc.func if isinstance(site.node.exc, ast.Call) else site.node.exc
-        replacement = _confused_class(site.source.segment(raised))
+        raised_class = site.node.exc.func if isinstance(site.node.exc, ast.Call) else site.node.exc
+        replacement = _confused_class(site.source.segment(raised_class))
         if replacement:
-            yield site.swap(raised, replacement, bug="exception_class")
+            yield site.swap(raised_class, replacement, bug="exception_class")
     elif isinstance(site.node, ast.ExceptHandler) and site.node.type is not None:
         yield from _change_caught(site, site.node.type)
 
 
-def _change_caught(site: Site, caught: ast.expr) -> Iterator[Change]:
-    members = caught.elts if isinstance(caught, ast.Tuple) else [caught]
+def _change_caught(site: Site, caught_class: ast.expr) -> Iterator[Change]:
+    members = caught_class.elts if isinstance(caught_class, ast.Tuple) else [caught_class]
     names = [site.source.segment(member) for member in members]
-    if isinstance(caught, ast.Tuple):
+    if isinstance(caught_class, ast.Tuple):
         for index in range(len(names)):
             classes = names[:index] + names[index + 1 :]
             if classes:
                 text = classes[0] if len(classes) == 1 else f"({', '.join(classes)})"
-                yield site.swap(caught, text, 0.4, "exception_class")
+                yield site.swap(caught_class, text, 0.4, "exception_class")
     for member, name in zip(members, names, strict=True):
         replacement = _confused_class(name) if len(names) == 1 else ""
         for other in _SIBLINGS.get(name, ()):
@@ -60,4 +60,4 @@ def _confused_class(name: str) -> str:
     if name in _SIBLINGS:
         return _SIBLINGS[name][0]
     is_error = name.rpartition(".")[2].endswith(("Error", "Exception"))
-    return "ValueError" if is_error and name not in _WIDEST else ""
+    return "ValueError" if is_error and name not in _WIDEST_CLASSES else ""

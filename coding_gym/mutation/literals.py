@@ -8,7 +8,7 @@ from coding_gym.mutation.sites import Change, Site, is_inert
 from coding_gym.mutation.source import Source
 from coding_gym.syntax import Function
 
-_NEAREST = 3  # number of literals of the file that can replace a literal
+_NUM_NEAREST = 3  # number of literals of the file that can replace a literal
 _MUTABLE = (ast.List, ast.Dict, ast.Set, ast.ListComp, ast.DictComp, ast.SetComp, ast.Call)
 
 
@@ -20,7 +20,7 @@ def constant(site: Site) -> Iterator[Change]:
 
 
 def default(site: Site) -> Iterator[Change]:
-    """Moves the creation of a mutable default into the function, or changes a default."""
+    """Moves the creation of a mutable default into the function, or changes a default value."""
     function = site.node
     if not isinstance(function, Function):
         return
@@ -33,7 +33,6 @@ def default(site: Site) -> Iterator[Change]:
 
 
 def _other_literals(site: Site, node: ast.expr) -> Iterator[Change]:
-    """Yields replacements of a literal."""
     number = whole_number(node)
     if number is not None:
         if not is_signed(site, node):
@@ -72,7 +71,7 @@ def _nearest_literals(source: Source, line: int, kind: type, literal: str) -> li
         if text != literal:
             distance = abs(number - line)
             distances[text] = min(distance, distances.get(text, distance))
-    return sorted(distances, key=lambda text: (distances[text], text))[:_NEAREST]
+    return sorted(distances, key=lambda text: (distances[text], text))[:_NUM_NEAREST]
 
 
 def _defaults(arguments: ast.arguments) -> Iterator[tuple[str, ast.expr]]:

@@ -9,13 +9,13 @@ from coding_gym.mutation.source import Source
 from coding_gym.syntax import Function
 
 _WEIGHTS = (0.8, 0.6, 0.4, 0.3)
-_SIMILAR = 0.5  # minimum similarity of attributes that programmers confuse
+_MIN_SIMILARITY = 0.5  # minimum similarity of attributes that programmers confuse
 _MAX_COMPARED = 500  # number of names that are compared with one name
 _MAX_NAME_CHARS = 100
 
 
 def variable(site: Site) -> Iterator[Change]:
-    """Replaces a name by another name of the scope, or an attribute of an object by another."""
+    """Replaces a name by another name of the scope, or an attribute by another of the object."""
     local_names, outer_names = site.scope.local_names, _outer_names(site.source)
     for node in site.nodes():
         if not isinstance(getattr(node, "ctx", None), ast.Load):
@@ -33,7 +33,7 @@ def _other_names(
     role = _role(site, node)
     bound = site.scope.first_bound
     is_bug = not _is_base(site, node) and bound.get(node.id, (site.line, 0)) < (site.line, 0)
-    for other, weight, _ in _ranked(node.id, names):
+    for other, weight, _ in _most_similar_names(node.id, names):
         is_bound = bound.get(other, (site.line, 0)) < (site.line, 0)
         bug = "wrong_variable" if is_bug and is_bound else ""
         if other != role:
@@ -47,9 +47,11 @@ def _other_attributes(site: Site, node: ast.Attribute) -> Iterator[Change]:
     others = site.source.attributes.get(key, [])
     end = site.source.span(node)[1]
     is_of_self = isinstance(node.value, ast.Name) and node.value.id == "self"
-    for rank, (other, weight, similarity) in enumerate(_ranked(node.attr, others)):
-        bug = "wrong_attribute" if is_of_self and rank == 0 and similarity >= _SIMILAR else ""
-        yield site.put(end - len(node.attr), end, other, weight, bug)
+    for rank, (other, weight, similarity) in enumerate(_most_similar_names(node.attr, others)):
+        is_bug = is_of_self and rank == 0 and similarity >= _MIN_SIMILARITY
+        yield site.put(
+            end - len(node.attr), end, other, weight, "wrong_attribute" if is_bug else ""
+        )
 
 
 def _outer_names(source: Source) -> list[str]:
@@ -85,11 +87,11 @@ def _role(site: Site, node: ast.expr) -> str:
     return ""
 
 
-def _ranked(name: str, others: list[str]) -> Iterator[tuple[str, float, float]]:
+def _most_similar_names(name: str, names: list[str]) -> Iterator[tuple[str, float, float]]:
     """Yields the names most similar to ``name``, each with weight and similarity, best first."""
     if len(name) > _MAX_NAME_CHARS:
         return
-    candidates = [o for o in others if o != name and len(o) <= _MAX_NAME_CHARS][:_MAX_COMPARED]
+    candidates = [o for o in names if o != name and len(o) <= _MAX_NAME_CHARS][:_MAX_COMPARED]
     similarity = {other: SequenceMatcher(None, name, other).ratio() for other in candidates}
     most_similar = sorted(similarity, key=lambda other: -similarity[other])
     for other, weight in zip(most_similar, _WEIGHTS, strict=False):

@@ -11,8 +11,8 @@ from coding_gym.mutation.source import Source
 from coding_gym.patch import Patch
 from coding_gym.source_text import Edit, apply_edits
 
-# Processor seconds for proposing the candidates of one file, and again for parsing them. A file of
-# 100,000 characters takes 3 seconds; the limit reduces the candidates of malicious files.
+# Maximum processor seconds to propose the candidates of one file, and again to parse them. A file
+# of 100,000 characters takes 3 seconds; the limit protects against malicious files.
 _MAX_CPU_S = 60.0
 
 

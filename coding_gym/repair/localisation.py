@@ -103,18 +103,18 @@ def localise(suite: Suite) -> Localisation | None:
         return None
     if run.failed:
         run = suite.run(replace(attempt, trace=True))
-    return None if run is None else _localised(suite, run, arguments)
+    return None if run is None else _localisation(suite, run, arguments)
 
 
-def _localised(suite: Suite, traced: SuiteRun, arguments: tuple[str, ...]) -> Localisation:
-    failing = _select_failing(traced)
-    in_order, cpu_s = _run_alone(suite, failing) if failing else (False, 0.0)
-    spectrum = _spectrum(traced, failing)
-    sources = _read_sources(suite, _paths(traced, spectrum)) if failing else {}
+def _localisation(suite: Suite, traced_run: SuiteRun, arguments: tuple[str, ...]) -> Localisation:
+    failing_tests = _select_failing(traced_run)
+    in_order, cpu_s = _run_alone(suite, failing_tests) if failing_tests else (False, 0.0)
+    spectrum = _spectrum(traced_run, failing_tests)
+    sources = _read_sources(suite, _paths(traced_run, spectrum)) if failing_tests else {}
     return Localisation(
         baseline=Baseline(
-            failing=failing,
-            passing=traced.passed,
+            failing=failing_tests,
+            passing=traced_run.passed,
             arguments=arguments,
             in_order=in_order,
             cpu_s=cpu_s,
@@ -140,27 +140,27 @@ def _select_failing(run: SuiteRun) -> tuple[str, ...]:
     return tuple(test for test in tests if test in selected_tests)
 
 
-def _run_alone(suite: Suite, failing: tuple[str, ...]) -> tuple[bool, float]:
+def _run_alone(suite: Suite, failing_tests: tuple[str, ...]) -> tuple[bool, float]:
     """Runs the failing tests alone; returns whether any result changes, and the CPU seconds."""
     before_s = suite.spent_s
-    run = suite.run(Attempt(tests=failing, cpu_s=_ALONE_CPU_S, limit_s=TEST_CPU_S))
-    in_order = run is not None and set(run.failed) != set(failing)
+    run = suite.run(Attempt(tests=failing_tests, cpu_s=_ALONE_CPU_S, limit_s=TEST_CPU_S))
+    in_order = run is not None and set(run.failed) != set(failing_tests)
     return in_order, suite.spent_s - before_s
 
 
-def _spectrum(run: SuiteRun, failing: tuple[str, ...]) -> Spectrum:
+def _spectrum(run: SuiteRun, failing_tests: tuple[str, ...]) -> Spectrum:
     observed = run.observation
     numbered_tests = [(number, test[0]) for number, test in enumerate(observed.tests)]
-    failed_bits = sum(1 << number for number, test in numbered_tests if test in failing)
-    passed = set(run.passed)
-    passed_bits = sum(1 << number for number, test in numbered_tests if test in passed)
+    failed_bits = sum(1 << number for number, test in numbered_tests if test in failing_tests)
+    passed_tests = set(run.passed)
+    passed_bits = sum(1 << number for number, test in numbered_tests if test in passed_tests)
     hits: dict[Line, tuple[int, int]] = {}
     for path in filter(is_program, observed.lines):
         for line, bits in observed.lines[path].items():
             num_failed = (int(bits, 16) & failed_bits).bit_count()
             if num_failed:
                 hits[path, line] = num_failed, (int(bits, 16) & passed_bits).bit_count()
-    return Spectrum(len(failing), passed_bits.bit_count(), hits)
+    return Spectrum(len(failing_tests), passed_bits.bit_count(), hits)
 
 
 def _paths(run: SuiteRun, spectrum: Spectrum) -> list[str]:
@@ -191,7 +191,6 @@ def _read_sources(suite: Suite, paths: list[str]) -> dict[str, Source]:
 
 
 def _depth(source: Source) -> int:
-    """Returns the depth of a file's syntax tree."""
     depths: dict[object, int] = {source.tree: 0}
     for node, parent in source.parents.items():  # parents come first, except for shared leaves
         depths[node] = depths.get(parent, 0) + 1

@@ -34,7 +34,7 @@ class Menu:
     ) -> None:
         self._program = program
         if state is not None:
-            vars(self).update(_copied(state))
+            vars(self).update(_copy_state(state))
             return
         self._num_slots = num_slots
         self._shortlist = program.shortlist()
@@ -78,7 +78,7 @@ class Menu:
 
     def state(self) -> dict[str, Any]:
         """Returns the state of the menu, for the argument ``state`` of another menu."""
-        return _copied({name: value for name, value in vars(self).items() if name != "_program"})
+        return {k: v for k, v in _copy_state(vars(self)).items() if k != "_program"}
 
     def candidate_features(self) -> NDArray[np.float32]:
         """Returns one row per slot, shape (K, F), float32, from 0 to 1; see `menu_features`."""
@@ -113,11 +113,12 @@ class Menu:
         """Returns the command that restores the tree and applies a candidate."""
         candidate = self._shortlist.candidates[number]
         patch = candidate.patch(self._shortlist.texts[candidate.path]).text
-        return f"{_RESTORE} && printf %s {shlex.quote(patch)} | git apply && echo {_placed(number)}"
+        command = f"printf %s {shlex.quote(patch)} | git apply"
+        return f"{_RESTORE} && {command} && echo {_placed_message(number)}"
 
     def _note_applied(self, number: int, replies: Sequence[str]) -> None:
         self._current = None
-        self._is_unknown = not any(_placed(number) in reply for reply in replies)
+        self._is_unknown = not any(_placed_message(number) in reply for reply in replies)
         self._in_place = None if self._is_unknown else number
         self._standings[number].tried = True
 
@@ -148,7 +149,7 @@ class Menu:
             self._standings[self._in_place] = Standing(tried=True, trial=self._next)
 
 
-def _copied(state: Mapping[str, Any]) -> dict[str, Any]:
+def _copy_state(state: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the attributes of a menu with copies of mutable values."""
     return {**state, "_standings": [replace(standing) for standing in state["_standings"]]}
 
@@ -163,5 +164,5 @@ def _shell(command: str) -> ToolCall:
     return ToolCall("shell", {"cmd": command})
 
 
-def _placed(number: int) -> str:
+def _placed_message(number: int) -> str:
     return f"candidate {number} is in place"

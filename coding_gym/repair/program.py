@@ -90,8 +90,8 @@ class CandidateProgram:
 
     def shortlist(self) -> Shortlist:
         """Returns the shortlist; it is empty after an infrastructure failure."""
-        empty = Shortlist.of(None, self._num_slots)
-        return self._get_cached(_shortlists, self._key, self._find, empty)
+        empty_shortlist = Shortlist.of(None, self._num_slots)
+        return self._get_cached(_shortlists, self._key, self._find, empty_shortlist)
 
     def trial(self, shortlist: Shortlist, number: int) -> Trial:
         """Returns the result of the visible tests with candidate ``number``."""

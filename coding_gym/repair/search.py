@@ -49,25 +49,25 @@ def try_candidate(
         GradingError, SandboxError: The infrastructure failed.
     """
     files = {candidate.path: candidate.applied(texts[candidate.path]).encode()}
-    failing = baseline.failing
     if not baseline.in_order:  # otherwise, the failing tests have other results alone
         attempt = Attempt(
             files=files,
-            tests=failing,
+            tests=baseline.failing,
             cpu_s=_MIN_CPU_S + _CPU_FACTOR * baseline.cpu_s,
             limit_s=TEST_CPU_S,
         )
-        trial = _to_trial(suite.run(attempt), failing, ())
+        trial = _to_trial(suite.run(attempt), baseline.failing, ())
         if not trial.is_plausible:
             return trial
     attempt = Attempt(paths=baseline.arguments, files=files, cpu_s=_SUITE_CPU_S, limit_s=TEST_CPU_S)
-    return _to_trial(suite.run(attempt), failing, baseline.passing)
+    return _to_trial(suite.run(attempt), baseline.failing, baseline.passing)
 
 
-def _to_trial(run: SuiteRun | None, failing: Sequence[str], others: Sequence[str]) -> Trial:
-    passed = set() if run is None else set(run.passed)
-    fixed = passed.intersection(failing)
-    return Trial(len(fixed) / len(failing), not passed.issuperset(others))
+def _to_trial(run: SuiteRun | None, failing: Sequence[str], passing: Sequence[str]) -> Trial:
+    """Returns the result of a run; ``failing`` and ``passing`` are the tests of the baseline."""
+    passed_tests = set() if run is None else set(run.passed)
+    num_fixed = len(passed_tests.intersection(failing))
+    return Trial(num_fixed / len(failing), not passed_tests.issuperset(passing))
 
 
 def find_repair(suite: Suite, localisation: Localisation) -> Candidate | None:
@@ -78,7 +78,7 @@ def find_repair(suite: Suite, localisation: Localisation) -> Candidate | None:
         localisation: The suspicious statements of the program.
 
     Returns:
-        The first of the plausible candidates in the order of `preference`; None without any.
+        The plausible candidate that comes first in the order of `preference`; None without any.
 
     Raises:
         GradingError, SandboxError: The infrastructure failed.
@@ -90,7 +90,8 @@ def find_repair(suite: Suite, localisation: Localisation) -> Candidate | None:
         if number == limit or suite.spent_s > end_s:
             break
         if try_candidate(suite, localisation.baseline, texts, candidate).is_plausible:
-            limit = limit if plausible_candidates else number + 1 + _NUM_EXTRA
+            if not plausible_candidates:
+                limit = number + 1 + _NUM_EXTRA
             plausible_candidates.append(candidate)
     return min(plausible_candidates, key=preference, default=None)
 

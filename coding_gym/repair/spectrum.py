@@ -13,7 +13,7 @@ Line = tuple[str, int]
 """A path and a line number, which starts at 1."""
 
 # Suspiciousness of an assignment outside functions, relative to the code that reads the name.
-_BOUND_OUTSIDE = 0.9
+_OUTSIDE_SHARE = 0.9
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def statement_scores(
     scores: dict[str, dict[int, float]] = {path: {} for path in sources}
     readers: dict[str, float] = {}
     for path, file_sites in all_sites.items():
-        for site in reversed(file_sites):  # the statements of a function come before it
+        for site in reversed(file_sites):  # scores a function after its statements
             score = _line_score(site, lines.get(path, {}), scores[path])
             if score:
                 scores[path][site.line] = score
@@ -68,7 +68,7 @@ def statement_scores(
     for path, file_sites in all_sites.items():
         for site in file_sites:
             names = _names_bound(site)
-            score = _BOUND_OUTSIDE * max((readers.get(name, 0.0) for name in names), default=0.0)
+            score = _OUTSIDE_SHARE * max((readers.get(name, 0.0) for name in names), default=0.0)
             if score:
                 line = site.line
                 scores[path][line] = max(score, scores[path].get(line, 0.0))
@@ -86,13 +86,11 @@ def _line_score(site: Site, lines: Mapping[int, float], scores: Mapping[int, flo
 
 
 def _names_read(statement: Statement) -> set[str]:
-    names = set()
-    for node in header_expressions(statement):
-        if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load):
-            names.add(node.id)
-        elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Load):
-            names.add(node.attr)
-    return names
+    return {
+        node.id if isinstance(node, ast.Name) else node.attr
+        for node in header_expressions(statement)
+        if isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load)
+    }
 
 
 def _names_bound(site: Site) -> list[str]:

@@ -1,7 +1,6 @@
-"""Further rewards of CodeRepairRL, for whole patches and for shell commands.
+"""Rewards of CodeRepairRL for whole patches and for shell commands.
 
-``gold`` is the reference patch, ``patch`` the patch to score. `coding_gym.rewards.get_reward` finds
-each reward by its name.
+``gold`` is the reference patch, ``patch`` the patch to score.
 """
 
 import re
@@ -18,7 +17,7 @@ _SLICE = re.compile(r"\b(?:sed|head|tail)\b")
 _PRECISE = re.compile(r"\b(?:sed\s+-n\s+'?\d+\s*,\s*\d+\s*p|(?:head|tail)\s+-n\s+\d)")
 _SCOPE = re.compile(r"(?:^|\s)(?:-n\b|--type=\w)")
 _MAX_CHARS = 10_000  # of a command
-_EARLY = 10  # number of commands at the beginning of an episode
+_NUM_EARLY = 10  # number of commands at the beginning of an episode
 _MAX_PENALTY = 0.20
 
 
@@ -27,11 +26,14 @@ def patch_similarity_max_files(gold: str, patch: str) -> float:
 
     It differs from `patch_similarity` in two ways: the sum over the gold patch's files is divided
     by the number of files of the larger patch, so additional files lower the score, and two empty
-    patches score 0. The reward ``test_patch_similarity`` compares with the hidden tests instead of
-    the gold patch: it rewards tests that the policy writes, which grading drops.
+    patches score 0. The reward ``test_patch_similarity`` replaces the gold patch by the hidden
+    tests: it rewards tests that the policy writes, although grading drops them.
 
     Source: ``unified_diff_similarity_reward_func`` and ``unified_diff_similarity_reward_func_test``
     in ``src/rewards/diff.py`` of CodeRepairRL.
+
+    Raises:
+        PatchError: ``gold`` cannot be read.
 
     >>> gold = "diff --git a/x.py b/x.py\n@@ -1 +1 @@\n-a + b\n+a * b\n"
     >>> stray = "diff --git a/z.py b/z.py\n@@ -1 +1 @@\n-1\n+2\n"
@@ -52,6 +54,9 @@ def curation_score(gold: str, test_patch: str, patch: str) -> float:
 
     Source: ``process_one_with_reward`` in ``src/curate_sft_data.py`` of CodeRepairRL.
 
+    Raises:
+        PatchError: ``gold`` or ``test_patch`` cannot be read.
+
     >>> gold = "diff --git a/x.py b/x.py\n@@ -1 +1 @@\n-1\n+2\n"
     >>> tests = "diff --git a/test_x.py b/test_x.py\n@@ -1 +1 @@\n-assert x\n+assert not x\n"
     >>> round(curation_score(gold, tests, gold), 3), curation_score(gold, tests, gold + tests)
@@ -69,8 +74,10 @@ def terminal_habits(turns: Sequence[Turn]) -> float:
     ``find`` among the first ten commands 0.4, and a successful ``sed``, ``head`` or ``tail`` from
     the third command on 0.3.
 
+    The words can be anywhere in a command.
+
     Source: ``terminal_debugging_habits_reward_func`` in ``src/rewards/terminal.py`` of
-    CodeRepairRL. As in CodeRepairRL, these words can be anywhere in a command.
+    CodeRepairRL.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> def run(cmd, output="", ok=True):
@@ -84,7 +91,7 @@ def terminal_habits(turns: Sequence[Turn]) -> float:
     texts = _successful_texts(shell_commands(turns))
     return (
         0.3 * any(map(_LIST.search, texts[:2]))
-        + 0.4 * any(map(_SEARCH.search, texts[:_EARLY]))
+        + 0.4 * any(map(_SEARCH.search, texts[:_NUM_EARLY]))
         + 0.3 * any(map(_SLICE.search, texts[2:]))
     )
 
@@ -103,7 +110,7 @@ def exploration_depth(turns: Sequence[Turn]) -> float:
 
     Source: ``terminal_exploration_depth_reward_func`` in ``src/rewards/terminal.py`` of
     CodeRepairRL. Changed: the later command must name the whole path, not only its end; and a
-    precise read prevents the last penalty even if the bonus of 0.25 replaces its own bonus.
+    precise read prevents the last penalty even if the score has the bonus of 0.25 for a path.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> def run(cmd, output="", ok=True):
@@ -118,7 +125,7 @@ def exploration_depth(turns: Sequence[Turn]) -> float:
     """
     commands = shell_commands(turns)
     texts = _successful_texts(commands)
-    searches = [n for n, text in enumerate(texts[:_EARLY]) if _SEARCH.search(text)]
+    searches = [n for n, text in enumerate(texts[:_NUM_EARLY]) if _SEARCH.search(text)]
     score = 0.20 * sum(command.ok for command in commands[:6]) / 6 if len(commands) >= 6 else 0.0
     if searches and _is_followed_up(commands, searches[0]):
         score += 0.25
@@ -128,7 +135,7 @@ def exploration_depth(turns: Sequence[Turn]) -> float:
             "/" in texts[n] or _SCOPE.search(texts[n]) or paths_in(commands[n].output)
             for n in searches
         )
-    return max(0.0, score - min(_penalty(commands[:_EARLY]), _MAX_PENALTY))
+    return max(0.0, score - min(_penalty(commands[:_NUM_EARLY]), _MAX_PENALTY))
 
 
 def _successful_texts(commands: Sequence[Command]) -> list[str]:
@@ -137,17 +144,17 @@ def _successful_texts(commands: Sequence[Command]) -> list[str]:
 
 
 def _is_followed_up(commands: Sequence[Command], search: int) -> bool:
-    paths, later = paths_in(commands[search].output), commands[search + 1 :]
+    paths, later_commands = paths_in(commands[search].output), commands[search + 1 :]
     return any(
         _SLICE.search(text) and not paths.isdisjoint(paths_in(command.text))
-        for text, command in zip(_successful_texts(later), later, strict=True)
+        for text, command in zip(_successful_texts(later_commands), later_commands, strict=True)
     )
 
 
-def _penalty(early: Sequence[Command]) -> float:
-    texts = [command.text for command in early]
-    fails_again = any(not a.ok and not b.ok and a.text == b.text for a, b in pairwise(early))
-    truncated = next((n for n, c in enumerate(early) if "truncated" in c.output.lower()), None)
-    reads = map(_PRECISE.search, _successful_texts(early[:truncated]))
-    is_unread = truncated is not None and not any(reads)
+def _penalty(commands: Sequence[Command]) -> float:
+    texts = [command.text for command in commands]
+    fails_again = any(not a.ok and not b.ok and a.text == b.text for a, b in pairwise(commands))
+    index = next((n for n, c in enumerate(commands) if "truncated" in c.output.lower()), None)
+    reads = map(_PRECISE.search, _successful_texts(commands[:index]))
+    is_unread = index is not None and not any(reads)
     return 0.07 * (len(set(texts)) < len(texts)) + 0.07 * fails_again + 0.10 * is_unread

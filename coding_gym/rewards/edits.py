@@ -12,7 +12,7 @@ from coding_gym.rewards.similarity import (
     MAX_LINE_COMPARISONS,
     WorkBudget,
     matching_blocks,
-    readable,
+    readable_patch,
 )
 
 MAX_EDIT_CHARS = 500_000
@@ -66,7 +66,7 @@ def exact_match(gold: str, patch: str) -> float:
     (1.0, 0.0)
     """
     gold_changes = _changes(Patch(gold))
-    return float(bool(gold_changes) and _changes(readable(patch)) == gold_changes)
+    return float(bool(gold_changes) and _changes(readable_patch(patch)) == gold_changes)
 
 
 def line_similarity(gold: str, patch: str) -> float:
@@ -75,8 +75,8 @@ def line_similarity(gold: str, patch: str) -> float:
     The score is 2 M / T: T is the number of lines that the two patches remove and add, M the number
     of matching lines, in their order (``difflib.SequenceMatcher.ratio`` over lines). A removed line
     matches the same line of the base, an added line matches an equal text. A block that only
-    adds lines counts one more line, for its position in the base, which matches only together with
-    a line of the block. Context and headers are ignored: two patches without a common changed
+    adds lines counts one more line, for its position in the base; the position matches only if a
+    line of the block matches. Context and headers are ignored: two patches without a common changed
     line score 0, and only equal changes score 1. A file whose comparison takes too much work counts
     as a file without a common line, and a patch larger than `MAX_EDIT_CHARS` scores 0.
 
@@ -95,7 +95,7 @@ def line_similarity(gold: str, patch: str) -> float:
     gold_lines = _line_changes(Patch(gold))
     if len(patch) > MAX_EDIT_CHARS:
         return 0.0
-    patch_lines = _line_changes(readable(patch))
+    patch_lines = _line_changes(readable_patch(patch))
     if gold_lines == patch_lines:
         return float(bool(gold_lines))
     total = sum(len(lines) for changes in (gold_lines, patch_lines) for lines in changes.values())
@@ -155,7 +155,7 @@ def function_match(gold: str, patch: str) -> float:
     """
     if len(patch) > MAX_EDIT_CHARS:
         return 0.0
-    headings = [_hunk_headings(Patch(gold)), _hunk_headings(readable(patch))]
+    headings = [_hunk_headings(Patch(gold)), _hunk_headings(readable_patch(patch))]
     whole_files = {path for path, heading in headings[0] | headings[1] if not heading}
     gold_functions, functions = (
         {(path, "" if path in whole_files else heading) for path, heading in pairs}

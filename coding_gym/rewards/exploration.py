@@ -80,7 +80,7 @@ def exploration_efficiency(gold: str, turns: Sequence[Turn]) -> float:
     larger. It is 1 if each call examined a different gold file, and 0 if no gold file was examined.
     Examined files are those that successful calls name: the argument ``path``, ``file`` or
     ``file_path`` of a tool, and words of a shell command that look like paths. An absolute path
-    matches the gold file at its end. Calls of ``submit`` do not count.
+    names the gold file whose path is its end. Calls of ``submit`` do not count.
 
     Source: this project. CodeRepairRL evaluates exploration by the same two counts: examined files
     and commands.
@@ -106,8 +106,8 @@ def exploration_efficiency(gold: str, turns: Sequence[Turn]) -> float:
     files = _examined_files(turns)
     num_calls = sum(call.name != "submit" for turn in turns for call in turn.calls)
     total = max(len(files), num_calls)
-    examined = {_gold_of(path, gold_files) for path in files} - {None}
-    return len(examined) / total if total else 0.0
+    examined_gold_files = {_gold_of(path, gold_files) for path in files} - {None}
+    return len(examined_gold_files) / total if total else 0.0
 
 
 def _examined_files(turns: Sequence[Turn]) -> set[str]:
@@ -127,8 +127,8 @@ def _examined_files(turns: Sequence[Turn]) -> set[str]:
 def _gold_of(path: str, gold_files: Collection[str]) -> str | None:
     """Returns the gold file that a path names, or None.
 
-    The folder of the tree differs between sandboxes, so an absolute path names the longest gold
-    path that equals its last components.
+    The folder of the tree differs between sandboxes, so the last components of an absolute path are
+    compared; the longest equal gold path is returned.
     """
     if not path.startswith("/"):
         return path if path in gold_files else None

@@ -52,15 +52,15 @@ def net_fraction_fixed(grade: Grade) -> float:
         return 0.0
     if not grade.fail_to_pass:
         return float(grade.resolved and grade.is_verified is not False)
-    broken = len(grade.pass_to_pass) - _num_passed(grade.pass_to_pass)
-    return max(0, _num_fixed(grade) - broken) / len(grade.fail_to_pass)
+    num_broken = len(grade.pass_to_pass) - _num_passed(grade.pass_to_pass)
+    return max(0, _num_fixed(grade) - num_broken) / len(grade.fail_to_pass)
 
 
 def fraction_passed(grade: Grade) -> float:
     """Returns the share of all expected tests that passed, from 0 to 1.
 
-    This reward also pays for behaviour that was never broken: most expected tests of most tasks are
-    pass-to-pass tests, and these count as soon as one fail-to-pass test passes. Otherwise they are
+    Most expected tests of most tasks are pass-to-pass tests, so this reward mostly pays for
+    behaviour that was never broken. If no fail-to-pass test passes, pass-to-pass tests are
     undecided and the score is 0, unless the task's tests can only run together. Patches that are
     empty, do not apply, exceed the time limit or tamper with the tests score 0, as do patches whose
     tests were not challenged. Tests that cannot be negated count as in `net_fraction_fixed`.

@@ -1,4 +1,4 @@
-"""The class of rewards, and the data of a finished episode that they read."""
+"""The class of rewards, and the data of a finished episode that rewards read."""
 
 import re
 from collections.abc import Callable, Mapping, Sequence
@@ -30,7 +30,8 @@ class Sample:
 
     Attributes:
         task: The task.
-        grade: The grade; with ``grading="none"`` its reason is ``not_graded``. None without grade.
+        grade: The grade, with the reason ``not_graded`` if ``grading="none"``; None if the episode
+            has no grade.
         change: The whole change, including files that the grader drops (tests and configuration).
         turns: The policy's turns, without a `Stop` of the trainer.
         schemas: The tools that the policy had, as OpenAI function schemas.
@@ -51,15 +52,16 @@ class Sample:
     def graded(self) -> str:
         """The text of the graded change; the whole change if there is no grade.
 
-        "" if all changes are dropped, the patch does not apply, or the tests were tampered with.
+        It is "" if grading drops all changes, the patch does not apply, or the policy tampered with
+        the tests.
         """
         if self.grade is None:
             return self.change.text
         if self.grade.reason in _WITHOUT_CHANGE:
             return ""
-        dropped = set(self.grade.dropped_paths)
+        dropped_paths = set(self.grade.dropped_paths)
         try:
-            files = [f for f in self.change.files if not dropped & {f.old_path, f.new_path}]
+            files = [f for f in self.change.files if not dropped_paths & {f.old_path, f.new_path}]
             return "".join(file.text for file in files)
         except PatchError:  # in an image a policy can replace git, which then prints any text
             return ""
@@ -91,7 +93,7 @@ class Reward:
 
     @classmethod
     def of_change(cls, name: str, score: Callable[[str, str], float]) -> Self:
-        """Returns a reward with ``score`` of gold patch and graded change; 0 without a change."""
+        """Returns the reward ``score(gold patch, graded change)``; 0 without a graded change."""
         return cls(
             name=name,
             score=lambda s: score(s.task.gold_patch, s.graded) if s.graded.strip() else 0.0,
@@ -110,20 +112,20 @@ class Reward:
 
     def why_not_computable(self, task: Task) -> str:
         """Returns the reason why the reward cannot be computed for a task, or ""."""
-        for need, key, text in (
+        for need, label, text in (
             ("gold_patch", "gold patch ('patch')", task.gold_patch),
             ("test_patch", "hidden tests ('test_patch')", task.test_patch),
         ):
-            if need in self.needs and not text.strip():
-                return f"it has no {key}"
-        if "grade" in self.needs and (problem := _why_never_verified(task)):
-            return problem
-        try:
-            for change in Patch(task.gold_patch).files if "gold_patch" in self.needs else ():
-                list(change.hunks())
-        except PatchError as error:
-            return f"its gold patch ('patch') cannot be read: {error}"
-        return ""
+            if need not in self.needs:
+                continue
+            if not text.strip():
+                return f"it has no {label}"
+            try:
+                for change in Patch(text).files:
+                    list(change.hunks())
+            except PatchError as error:
+                return f"its {label} cannot be read: {error}"
+        return _why_never_verified(task) if "grade" in self.needs else ""
 
     def value(self, sample: Sample) -> float:
         """Returns the reward of an episode; at most 0 if the tests were tampered with.

@@ -106,20 +106,20 @@ class Comparer:
         """
         if gold == patch:
             return 1.0
-        longest = max(len(gold), len(patch))
-        if longest <= MAX_CHARS:
+        num_chars = max(len(gold), len(patch))
+        if num_chars <= MAX_CHARS:
             blocks = matching_blocks(gold, patch, self._characters)
             if blocks is not None:
                 return 2.0 * sum(block.size for block in blocks) / (len(gold) + len(patch))
-        if longest > MAX_LINE_CHARS:
+        if num_chars > MAX_LINE_CHARS:
             return 0.0
         lines = gold.splitlines(keepends=True)
         blocks = matching_blocks(lines, patch.splitlines(keepends=True), self._lines)
-        matched = (sum(map(len, lines[b.a : b.a + b.size])) for b in blocks or ())
-        return 2.0 * sum(matched) / (len(gold) + len(patch))
+        matched_chars = (sum(map(len, lines[b.a : b.a + b.size])) for b in blocks or ())
+        return 2.0 * sum(matched_chars) / (len(gold) + len(patch))
 
 
-def readable(text: str) -> Patch:
+def readable_patch(text: str) -> Patch:
     """Returns a policy's patch, or an empty patch if a header or a hunk cannot be read."""
     patch = Patch(text)
     try:
@@ -130,8 +130,8 @@ def readable(text: str) -> Patch:
     return patch
 
 
-def _parts_by_path(patch: Patch) -> dict[str, str]:
-    """Returns the part of each file, by its path before the change; the last part counts."""
+def _diffs_by_path(patch: Patch) -> dict[str, str]:
+    """Returns the diff of each file, by its old path; of diffs of the same file, the last one."""
     return {change.old_path or change.path: change.text.strip() for change in patch.files}
 
 
@@ -150,7 +150,8 @@ def file_match(gold: str, patch: str) -> float:
     >>> file_match(x, x), file_match(x + y, x), file_match(x, x + y + z), file_match("", "")
     (1.0, 0.5, 0.3333333333333333, 1.0)
     """
-    gold_files, files = _parts_by_path(Patch(gold)).keys(), _parts_by_path(readable(patch)).keys()
+    gold_files = _diffs_by_path(Patch(gold)).keys()
+    files = _diffs_by_path(readable_patch(patch)).keys()
     if not gold_files:
         return float(not files)
     return len(gold_files & files) / max(len(gold_files), len(files))
@@ -159,7 +160,7 @@ def file_match(gold: str, patch: str) -> float:
 def patch_similarity(gold: str, patch: str) -> float:
     r"""Returns nano-agent's similarity of two unified git diffs, from 0 to 1.
 
-    The part of each file in the gold patch is compared with the part of the same file in the patch,
+    The diff of each file in the gold patch is compared with the diff of the same file in the patch,
     as texts: twice the matching characters, divided by the characters of both
     (``difflib.SequenceMatcher.ratio``, in which no match starts at a character that is frequent in
     a text of 200 or more). The score is the mean over the files of the gold patch; a file that the
@@ -167,8 +168,8 @@ def patch_similarity(gold: str, patch: str) -> float:
 
     Source: ``unified_diff_similarity`` in ``tests/utils.py`` of nano-agent 5.0.0. The scores are
     equal up to `MAX_CHARS` per file and `MAX_COMPARISONS` per pair; larger pairs are compared by
-    whole lines (`Comparer`). Changed: nano-agent also compares texts that are no diffs, and does
-    not read names that git quotes.
+    whole lines (`Comparer`). Changed: nano-agent also compares texts that are not diffs, and cannot
+    read names that git quotes.
 
     Raises:
         PatchError: The gold patch cannot be read.
@@ -191,15 +192,18 @@ def patch_similarity(gold: str, patch: str) -> float:
 
 
 def compare_files(gold: str, patch: str) -> tuple[float, int, int]:
-    """Compares the parts of two diffs that name the same file.
+    """Compares the diffs of each file that both patches change.
 
     Returns:
-        The sum of the ratios, and the number of files of the gold and of the patch.
+        The sum of the ratios, and the number of files of the gold patch and of the patch.
+
+    Raises:
+        PatchError: The gold patch cannot be read.
     """
-    gold_parts, parts = _parts_by_path(Patch(gold)), _parts_by_path(readable(patch))
+    gold_diffs, diffs = _diffs_by_path(Patch(gold)), _diffs_by_path(readable_patch(patch))
     comparer = Comparer()
     total = sum(
-        comparer.ratio(text, parts[name]) if name in parts else 0.0
-        for name, text in gold_parts.items()
+        comparer.ratio(text, diffs[name]) if name in diffs else 0.0
+        for name, text in gold_diffs.items()
     )
-    return total, len(gold_parts), len(parts)
+    return total, len(gold_diffs), len(diffs)

@@ -44,10 +44,10 @@ def tool_call_validity(turns: Sequence[Turn], schemas: Sequence[Schema]) -> floa
     num_without_calls = sum(not turn.calls for turn in turns[:-1])
     if not calls:
         return 0.0
-    valid: list[bool] = [
+    validity: list[bool] = [
         not call.error
         and call.name in validators
         and validators[call.name].is_valid(dict(call.arguments))
         for call in calls
     ]
-    return sum(valid) / (len(calls) + num_without_calls)
+    return sum(validity) / (len(calls) + num_without_calls)

@@ -19,7 +19,7 @@ from coding_gym.task import FolderTree, Task
 _MAX_HIDDEN_SHARE = 0.3
 _MIN_HIDDEN = 3
 # A bug is trivial if all its failures are of these kinds: a linter would find the bug.
-_TRIVIAL = {"NameError", "UnboundLocalError", "SyntaxError", "ImportError"}
+_TRIVIAL_KINDS = {"NameError", "UnboundLocalError", "SyntaxError", "ImportError"}
 _MANY_FAILING, _FEW_FAILING = 8, 2
 
 
@@ -57,16 +57,17 @@ class Assembler:
         locations = self._failing_functions(mutant, run)
         if self._shows_failing:
             locations = set(sorted(locations)[1::2])
-        visible = hide(self._texts, locations)
+        visible_texts = hide(self._texts, locations)
         symptoms = find_symptoms(run.observation.failures)
-        if not visible:
+        if not visible_texts:
             raise InvalidTaskError("no failing test can be hidden")
         if not symptoms:
             raise InvalidTaskError("the failing tests name no function of the project")
         gold = Patch.between({mutant.path: mutant.text}, {mutant.path: mutant.source}).text
-        tests = Patch.between(visible, {path: self._texts[path] for path in visible}).text
+        texts = {path: self._texts[path] for path in visible_texts}
+        tests = Patch.between(visible_texts, texts).text
         digest = hashlib.sha256((gold + tests).encode("utf-8", "surrogateescape")).hexdigest()
-        failed = set(run.failed)
+        failed_tests = set(run.failed)
         return replace(
             self._unbroken,
             task_id=f"{self._project.name}__{mutant.change.bug}-{digest[:10]}",
@@ -75,9 +76,9 @@ class Assembler:
             gold_patch=gold,
             test_patch=tests,
             fail_to_pass=run.failed,
-            pass_to_pass=tuple(test for test in self._coverage.trusted if test not in failed),
+            pass_to_pass=tuple(test for test in self._coverage.trusted if test not in failed_tests),
             excluded_tests=self._coverage.untrusted,
-            difficulty=_difficulty(len(failed)),
+            difficulty=_difficulty(len(failed_tests)),
         )
 
     def _failing_functions(self, mutant: Mutant, run: SuiteRun) -> set[tuple[str, int]]:
@@ -90,7 +91,7 @@ class Assembler:
         if key in self._keys:
             raise InvalidTaskError("another bug of the same function fails the same tests")
         self._keys.add(key)
-        if not {failure.kind for failure in run.observation.failures.values()} - _TRIVIAL:
+        if not {failure.kind for failure in run.observation.failures.values()} - _TRIVIAL_KINDS:
             raise InvalidTaskError("the tests fail only with errors of names, imports or syntax")
         tests = [self._coverage.by_id[test] for test in run.failed]
         locations = {(test.path, test.line) for test in tests}

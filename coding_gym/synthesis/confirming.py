@@ -23,11 +23,11 @@ def confirm(
         task: The task.
         store: The store of templates.
         options: The sandbox of gradings.
-        grades_gold: Whether the gold patch is graded, too. All bugs of a project have the same
-            repaired tree, so one grade is enough for all of them.
+        grades_gold: Whether the gold patch is graded too. All bugs of a project have the same
+            repaired tree and the same expected tests, so one grade per project is enough.
 
     Raises:
-        InvalidTaskError: The grader finds a problem; the message names the first one.
+        InvalidTaskError: The grader finds a problem; the message describes the first problem.
         InfrastructureError: The infrastructure failed.
     """
     template = store.get(task).with_options(options)
@@ -45,8 +45,8 @@ def confirm(
 def _base_problem(base: Grade) -> str:
     if base.reason is not GradeReason.TESTS_FAILED:
         return f"the grade of the base is not tests_failed: {base.detail or base.reason}"
-    passed = [t for t, status in base.fail_to_pass.items() if status is TestStatus.PASSED]
-    failed = [t for t, status in base.pass_to_pass.items() if status is not TestStatus.PASSED]
-    if passed:
-        return f"a fail-to-pass test passes at base: {passed[0]}"
-    return f"a pass-to-pass test fails at base: {failed[0]}" if failed else ""
+    passed_tests = [t for t, status in base.fail_to_pass.items() if status is TestStatus.PASSED]
+    failed_tests = [t for t, status in base.pass_to_pass.items() if status is not TestStatus.PASSED]
+    if passed_tests:
+        return f"a fail-to-pass test passes at base: {passed_tests[0]}"
+    return f"a pass-to-pass test fails at base: {failed_tests[0]}" if failed_tests else ""

@@ -1,7 +1,7 @@
 """Measures which tests of the unbroken project are reliable, and which lines each test runs."""
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import resources
@@ -11,7 +11,7 @@ from coding_gym.synthesis.suite import NUM_CHANCES, Attempt, Suite, SuiteRun
 
 _CPU_S = 300.0
 _TRACING_FACTOR = 20  # maximum slowdown of a run with line tracing
-_REMEDY = "remedy: install their requirements with --install, or select others with --tests"
+_REMEDY = "remedy: install requirements with --install, or select test files with --tests"
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,11 +100,11 @@ def measure_coverage(suite: Suite, paths: Sequence[str]) -> CoverageReport:
     plain_run = _run(suite, all_tests)
     traced_run = _run(suite, replace(all_tests, seed=1, trace=True, cpu_s=_TRACING_FACTOR * _CPU_S))
     reverse_run = _run(suite, replace(all_tests, seed=2, reverse=True))
-    trusted = _trusted(suite, all_tests, (plain_run, traced_run, reverse_run))
+    trusted_tests = _trusted_tests(suite, all_tests, (plain_run, traced_run, reverse_run))
     observed = traced_run.observation
-    _check(suite, plain_run, trusted, observed.imported)
+    _check(suite, plain_run, trusted_tests, observed.imported)
     return CoverageReport(
-        tests=tuple(SuiteTest(*test, is_trusted=test[0] in trusted) for test in observed.tests),
+        tests=tuple(SuiteTest(*t, is_trusted=t[0] in trusted_tests) for t in observed.tests),
         lines={
             path: {line: int(bits, 16) for line, bits in by_line.items()}
             for path, by_line in observed.lines.items()
@@ -124,18 +124,19 @@ def _run(suite: Suite, attempt: Attempt) -> SuiteRun:
     return run
 
 
-def _trusted(suite: Suite, attempt: Attempt, runs: Sequence[SuiteRun]) -> set[str]:
+def _trusted_tests(suite: Suite, attempt: Attempt, runs: Sequence[SuiteRun]) -> set[str]:
     """Returns the tests that pass in every run and with every random seed."""
-    trusted = set.intersection(*(set(run.passed) for run in runs))
-    random_tests = {t for run in runs for t in run.observation.random if t in trusted}
+    trusted_tests = set.intersection(*(set(run.passed) for run in runs))
+    random_tests = {t for run in runs for t in run.observation.random if t in trusted_tests}
     for seed in range(len(runs), len(runs) + NUM_CHANCES) if random_tests else ():
         run = suite.run(replace(attempt, tests=random_tests, seed=seed))
-        trusted -= random_tests.difference(() if run is None else run.passed)
-    return trusted
+        trusted_tests -= random_tests.difference(() if run is None else run.passed)
+    return trusted_tests
 
 
-def _check(suite: Suite, run: SuiteRun, trusted: set[str], imported: Mapping[str, object]) -> None:
-    if not trusted and run.collect_error:
+def _check(suite: Suite, run: SuiteRun, trusted_tests: set[str], imported: Iterable[str]) -> None:
+    """Raises InvalidTaskError if no test is trusted, or a policy could read the repair."""
+    if not trusted_tests and run.collect_error:
         raise InvalidTaskError(f"the tests cannot be run: {run.collect_error}; {_REMEDY}")
     if not run.outcomes:
         raise InvalidTaskError(
@@ -147,7 +148,7 @@ def _check(suite: Suite, run: SuiteRun, trusted: set[str], imported: Mapping[str
             f"the environment contains a copy of the project ({copies[0]}), in which a policy "
             "could read the repair; remedy: install the project with pip install -e"
         )
-    if not trusted:
+    if not trusted_tests:
         errors = [f.summary.partition("\n")[0] for f in run.observation.failures.values()]
         cause = f"the first error: {errors[0]}" if errors else "all are skipped"
         raise InvalidTaskError(

@@ -17,18 +17,18 @@ def hide(files: Mapping[str, str], locations: Iterable[tuple[str, int]]) -> dict
     by_path: dict[str, set[int]] = {}
     for path, line in locations:
         by_path.setdefault(path, set()).add(line)
-    hidden = {}
+    changed_texts = {}
     for path, lines in by_path.items():
-        text = _without(files[path], lines) if path in files else None
+        text = _without_functions(files[path], lines) if path in files else None
         if text is None:
             return None
-        hidden[path] = text
-    return hidden
+        changed_texts[path] = text
+    return changed_texts
 
 
-def _without(text: str, starts: Collection[int]) -> str | None:
+def _without_functions(text: str, starts: Collection[int]) -> str | None:
     if "\r" in text or "\f" in text:
-        return None  # tools count the lines of such a file differently
+        return None  # tools disagree on the line numbers of the file
     try:
         tree = syntax.parse(text)
     except (SyntaxError, ValueError):

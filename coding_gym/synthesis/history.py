@@ -49,7 +49,7 @@ def tasks_from_history(
         on_progress: Called at the start and after every commit, always with the same object.
 
     Raises:
-        InvalidArgumentError: The repository does not exist.
+        InvalidArgumentError: ``n`` is below 1, or git cannot read the repository.
         SandboxUnavailableError: This machine cannot run the backend.
     """
     at_least_one("n", n)
@@ -96,13 +96,13 @@ def _runs(suite: Suite) -> Iterator[SuiteRun]:
         yield run
 
 
-def _with_tests(task: Task, before: SuiteRun, after: SuiteRun) -> Task:
+def _with_tests(task: Task, base_run: SuiteRun, fixed_run: SuiteRun) -> Task:
     """Returns the task with its expected tests and its issue."""
-    failures_before = before.observation.failures  # by test, or by file if its import fails
-    failed = {*before.failed, *failures_before}
-    fail_to_pass = tuple(t for t in after.passed if failed.intersection((t, t.partition("::")[0])))
+    failures_before = base_run.observation.failures  # by test, or by file if its import fails
+    failed_before, passed_before = {*base_run.failed, *failures_before}, {*base_run.passed}
+    fail_to_pass = tuple(t for t in fixed_run.passed if failed_before & {t, *files_of_tests([t])})
     if not fail_to_pass:
-        error = after.collect_error or before.collect_error
+        error = fixed_run.collect_error or base_run.collect_error
         raise InvalidTaskError(error or "no test fails without the commit and passes with it")
     names = {*fail_to_pass, *files_of_tests(fail_to_pass)}
     failures = {name: failure for name, failure in failures_before.items() if name in names}
@@ -116,5 +116,5 @@ def _with_tests(task: Task, before: SuiteRun, after: SuiteRun) -> Task:
         task,
         problem_statement=write_statement(symptoms, fail_to_pass),
         fail_to_pass=fail_to_pass,
-        pass_to_pass=tuple(test for test in after.passed if test in before.passed),
+        pass_to_pass=tuple(test for test in fixed_run.passed if test in passed_before),
     )

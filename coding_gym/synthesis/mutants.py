@@ -56,13 +56,13 @@ class Mutant:
 
 
 def check_operators(operators: Collection[str]) -> tuple[str, ...]:
-    """Returns the kinds of bugs to make; all kinds for an empty argument.
+    """Returns the kinds of bugs to make: ``operators``, or all kinds if it is empty.
 
     Args:
         operators: Names of `BUG_KINDS`.
 
     Raises:
-        UnknownNameError: No kind has one of the names.
+        UnknownNameError: A name is not in `BUG_KINDS`.
     """
     for name in operators:
         if name not in BUG_KINDS:

@@ -1,4 +1,4 @@
-"""Makes tasks from a project: makes bugs, runs the tests to detect them, confirms the tasks."""
+"""Makes tasks from a project: inserts bugs, runs the tests that detect bugs, confirms tasks."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -59,7 +59,7 @@ def synthesize(
             the base must not.
         shows_failing: Whether half of the failing test functions stay in the tree, for agents
             that start from a failing test; then bugs that only one function detects make no task.
-        on_progress: Called after every step, always with the same object.
+        on_progress: Called after every new task and every dropped bug, always with the same object.
 
     Raises:
         InvalidTaskError: The project has no usable tests.
@@ -79,13 +79,14 @@ def synthesize(
     progress = Progress(len(mutants), on_change=on_progress)
     pool = ThreadPoolExecutor(num_workers, thread_name_prefix="synthesis")
     try:
-        ordered = in_turn(mutants, Random(seed))  # noqa: S311 - no secret
-        runs = _in_order(pool, partial(_run, suite, coverage), ordered, lambda: 2 * num_workers)
+        ordered_mutants = in_turn(mutants, Random(seed))  # noqa: S311 - no secret
+        run = partial(_run, suite, coverage)
+        runs = _in_order(pool, run, ordered_mutants, lambda: 2 * num_workers)
         assembler = Assembler(project, coverage, shows_failing=shows_failing)
-        tasks = _assembled(assembler, runs, progress)
+        tasks = _assembled_tasks(assembler, runs, progress)
         if confirms:
-            check = partial(_check, Event(), store, options)
-            tasks = _confirmed(pool, check, tasks, progress, max_tasks=n, max_ahead=4 * num_workers)
+            check, max_ahead = partial(_confirm, Event(), store, options), 4 * num_workers
+            tasks = _confirmed_tasks(pool, check, tasks, progress, n, max_ahead)
         for task in islice(tasks, n):
             progress.add(task)
     finally:
@@ -114,34 +115,33 @@ def _run(suite: Suite, coverage: CoverageReport, mutant: Mutant) -> SuiteRun | N
     return suite.stable_run(Attempt(files=files, tests=tests, cpu_s=cpu_s))
 
 
-def _assembled(
+def _assembled_tasks(
     assembler: Assembler,
     runs: Iterable[tuple[Mutant, Future[SuiteRun | None]]],
     progress: Progress,
 ) -> Iterator[Task]:
-    """Yields the tasks of mutants; records why other mutants make no task."""
+    """Yields the tasks of mutants; records the reason of each mutant that makes no task."""
     for mutant, future in runs:
         run = future.result()
         with progress.dropping(mutant.name):
             yield assembler.task(mutant, run)
 
 
-def _check(repaired: Event, store: TemplateStore, options: SandboxOptions, task: Task) -> None:
+def _confirm(repaired: Event, store: TemplateStore, options: SandboxOptions, task: Task) -> None:
     """Lets the grader confirm a task; grades the repaired tree of the project only once."""
     confirm(task, store, options, grades_gold=not repaired.is_set())
     repaired.set()
 
 
-def _confirmed(
+def _confirmed_tasks(
     pool: ThreadPoolExecutor,
     check: Callable[[Task], None],
     tasks: Iterable[Task],
     progress: Progress,
-    *,
     max_tasks: int,
     max_ahead: int,
 ) -> Iterator[Task]:
-    """Yields the tasks that the grader confirms; records why it refuses other tasks."""
+    """Yields the tasks that the grader confirms; records the reason of each refused task."""
 
     def num_ahead() -> int:
         return min(max_ahead, max_tasks - len(progress.tasks))

@@ -37,7 +37,7 @@ class Progress:
 
     @contextmanager
     def dropping(self, name: str) -> Iterator[None]:
-        """Records a failure in the block as the reason why a bug or commit makes no task.
+        """Records a failure of the block as the reason for dropping a bug or commit.
 
         Raises:
             SandboxUnavailableError: This machine cannot run the backend.

@@ -31,7 +31,7 @@ class Project:
 
     Attributes:
         name: The name of the project, the beginning of task ids.
-        folder: The folder of the files; it must exist as long as the tasks are used.
+        folder: The folder of the files; the tasks need it, too.
         install_commands: Commands that build the environment; see `coding_gym.task.Task`. If not
             empty, they must also install pytest, and install the project itself only with ``-e``.
         interpreter: See `coding_gym.task.Task`.
@@ -92,7 +92,7 @@ is_test = path_matcher((*PYTHON, "test_*", "conftest*", *TEST_FOLDERS, "/testing
 
 
 def is_program(path: str) -> bool:
-    """Whether a path relative to the tree is Python code of the project and no test."""
+    """Whether a path relative to the tree is Python code of the project, but not a test."""
     parts = path.split("/")
     excluded = {"", "..", "site-packages", ".venv", "venv"} & set(parts)
     is_python = path.endswith(".py") and parts[-1] != "setup.py" and "\0" not in path
@@ -135,19 +135,19 @@ def keep_tree(tree: Path, trees: Path, name: str) -> Path:
     return target
 
 
-def _export(repository: Path, into: Path) -> None:
+def _export(repository: Path, folder: Path) -> None:
     """Writes the files of a repository's last commit."""
     try:
-        line = run_git("ls-remote", "--", str(repository), "HEAD", cwd=into.parent)
+        line = run_git("ls-remote", "--", str(repository), "HEAD", cwd=folder.parent)
         commit = line.partition("\t")[0]
         if not commit:
             raise InvalidArgumentError(f"{repository} has no commit yet")
-        into.mkdir()
-        init_repository(into)
-        checkout_commit(into, str(repository), commit, 1)
+        folder.mkdir()
+        init_repository(folder)
+        checkout_commit(folder, str(repository), commit, 1)
     except HostGitError as error:
         raise InvalidArgumentError(f"{repository} cannot be read with git: {error}") from error
-    shutil.rmtree(into / ".git")
+    shutil.rmtree(folder / ".git")
 
 
 def _ignored(folder: str, names: Sequence[str]) -> set[str]:

@@ -11,7 +11,7 @@ _MAX_SYMPTOMS = 3
 _MAX_MESSAGE_LINES = 16
 _MAX_FRAMES = 5
 _MAX_NAMES = 3
-_QUIET = "The outcome is not the right one."
+_WRONG_RESULT = "The outcome is not the right one."
 _IMPORT_ERRORS = ("ImportError", "ModuleNotFoundError")
 _NEW_NAME = re.compile(r"(module|type object) '.*' has no attribute|unexpected keyword argument")
 
@@ -31,18 +31,18 @@ class Symptom:
 
 
 def find_symptoms(
-    failures: Mapping[str, ObservedFailure], changed: Iterable[str] = ()
+    failures: Mapping[str, ObservedFailure], changed_paths: Iterable[str] = ()
 ) -> list[Symptom]:
     """Returns the distinct symptoms: first those with a traceback, then those with short titles.
 
     Args:
         failures: Failures by test id.
-        changed: The files that the repair changes; the symptom names them if no failure names a
-            function. A test that fails because a name is missing gives no symptom: the repair
+        changed_paths: The files that the repair changes; the symptom names them if no failure names
+            a function. A test that fails because a name is missing gives no symptom: the repair
             adds the name.
     """
     symptoms = {symptom for failure in failures.values() if (symptom := _symptom(failure))}
-    files = _listed(changed)
+    files = _name_list(changed_paths)
     if not symptoms and files and not any(map(_lacks_name, failures.values())):
         return [Symptom(f"Wrong result of {files}", "")]
     return sorted(symptoms, key=lambda s: (not s.traceback, len(s.title), s.title, s.traceback))
@@ -55,11 +55,12 @@ def write_statement(symptoms: Sequence[Symptom], test_ids: Iterable[str]) -> str
         symptoms: The result of `find_symptoms`; at least one.
         test_ids: Ids of all failing tests; the names of the tests are removed from the issue.
     """
-    selected = symptoms[:_MAX_SYMPTOMS]
-    sections = [f"```\n{s.traceback}\n```" if s.traceback else f"{s.title}." for s in selected]
+    symptoms = symptoms[:_MAX_SYMPTOMS]
+    sections = [f"```\n{s.traceback}\n```" if s.traceback else f"{s.title}." for s in symptoms]
     # The first title is the title of the issue; a section without traceback would repeat it.
-    parts = [selected[0].title, *(sections if selected[0].traceback else [_QUIET, *sections[1:]])]
-    return _without_tests("\n\n".join(parts), test_ids) + "\n"
+    if not symptoms[0].traceback:
+        sections[0] = _WRONG_RESULT
+    return _without_tests("\n\n".join([symptoms[0].title, *sections]), test_ids) + "\n"
 
 
 def _symptom(failure: ObservedFailure) -> Symptom | None:
@@ -67,15 +68,15 @@ def _symptom(failure: ObservedFailure) -> Symptom | None:
     names = [function.rpartition("<locals>.")[2] for _, function in calls]
     outermost_name = list(filter(_is_public, names))[:1]
     used_names = [name for path, name in failure.uses if not is_test(path) and _is_public(name)]
-    if _is_raised_by_test(failure):  # a result is wrong
-        name = "" if _lacks_name(failure) else _listed(outermost_name or used_names)
+    if _is_raised_by_test(failure):  # by an assertion about a result
+        name = "" if _lacks_name(failure) else _name_list(outermost_name or used_names)
         return Symptom(f"Wrong result of {name}", "") if name else None
     innermost_module = [path for path, function in calls if function == "<module>"][-1:]
-    name = _listed(outermost_name or innermost_module or used_names[:1])
+    name = _name_list(outermost_name or innermost_module or used_names[:1])
     if not name:
         return None
     lines = [f'  File "{path}", in {function}' for path, function in calls[-_MAX_FRAMES:]]
-    lines = ["Traceback (most recent call last):", *lines, _shortened(failure.summary)]
+    lines = ["Traceback (most recent call last):", *lines, _shorten(failure.summary)]
     return Symptom(f"{name} fails with {failure.kind}", "\n".join(lines))
 
 
@@ -95,15 +96,15 @@ def _is_public(name: str) -> bool:
     return last.isidentifier() and not last.startswith("_")
 
 
-def _listed(names: Iterable[str]) -> str:
+def _name_list(names: Iterable[str]) -> str:
     distinct_names = dict.fromkeys(names)
     # A class is skipped if a method of the class is listed.
     classes = {name.rpartition(".")[0] for name in distinct_names}
-    selected = [name for name in distinct_names if name not in classes][:_MAX_NAMES]
-    return ", ".join(f"`{name}`" for name in selected)
+    selected_names = [name for name in distinct_names if name not in classes][:_MAX_NAMES]
+    return ", ".join(f"`{name}`" for name in selected_names)
 
 
-def _shortened(message: str) -> str:
+def _shorten(message: str) -> str:
     lines = message.replace("```", "'''").splitlines()
     if len(lines) > _MAX_MESSAGE_LINES:
         lines = [*lines[:_MAX_MESSAGE_LINES], "…"]

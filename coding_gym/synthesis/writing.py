@@ -19,15 +19,16 @@ def make_into(
     make: Callable[[Path, Callable[[Progress], None]], object],
     on_progress: Callable[[Progress], None] = lambda _: None,
 ) -> Progress:
-    """Makes tasks, writes them to a new file with their trees next to it, and returns the progress.
+    """Makes tasks, writes a new file of rows and the folder of their trees; returns the progress.
 
     After an interrupt or a failure, the file has the tasks that were made before. Without a task,
     nothing is written.
 
     Args:
         out: The JSONL file.
-        make: Makes tasks with their trees in a folder, and reports each `Progress` to a function.
-        on_progress: Called with each `Progress`.
+        make: A function that makes tasks. Its arguments are the folder for the trees, and a
+            function to call with the `Progress` after each change.
+        on_progress: Called with the `Progress` after each change.
 
     Raises:
         InvalidArgumentError: The file exists already, or cannot be written.
@@ -69,7 +70,7 @@ def _write_staged(tasks: Iterable[Task], out: Path, trees: Path) -> None:
     for tree in trees.iterdir():
         if not (folder / tree.name).exists():
             tree.rename(folder / tree.name)
-    write_rows([_moved(task, trees, folder) for task in tasks], out)
+    write_rows([_with_moved_tree(task, trees, folder) for task in tasks], out)
 
 
 def write_rows(tasks: Iterable[Task], out: Path) -> None:
@@ -82,17 +83,18 @@ def write_rows(tasks: Iterable[Task], out: Path) -> None:
         out: The file; it is written completely or not at all.
     """
     out.parent.mkdir(parents=True, exist_ok=True)
-    lines = [json.dumps(_relative(task, out.parent.resolve()).to_row()) + "\n" for task in tasks]
-    write_whole(out, "".join(lines))
+    base = out.parent.resolve()
+    rows = [_with_relative_tree(task, base).to_row() for task in tasks]
+    write_whole(out, "".join(json.dumps(row) + "\n" for row in rows))
 
 
-def _moved(task: Task, old: Path, new: Path) -> Task:
+def _with_moved_tree(task: Task, old: Path, new: Path) -> Task:
     if not isinstance(task.tree, FolderTree) or Path(task.tree.folder).parent != old:
         return task
     return replace(task, tree=replace(task.tree, folder=str(new / Path(task.tree.folder).name)))
 
 
-def _relative(task: Task, base: Path) -> Task:
+def _with_relative_tree(task: Task, base: Path) -> Task:
     if not isinstance(task.tree, FolderTree):
         return task
     folder = os.path.relpath(Path(task.tree.folder).resolve(), base)

@@ -32,13 +32,13 @@ _NO_VERSION = re.compile(
 )
 
 
-def causes(task: Task, template: Template, failed: Grade, backend: str) -> Iterator[str]:
+def causes(task: Task, template: Template, failed_grade: Grade, backend: str) -> Iterator[str]:
     """Yields the possible causes of a failed grade of the gold patch, each with its remedy.
 
     Args:
         task: The task.
         template: The template of the task.
-        failed: The failed grade of the gold patch.
+        failed_grade: The failed grade of the gold patch.
         backend: Name of the sandbox backend.
     """
     if _SUBMODULE.search(task.gold_patch):
@@ -54,13 +54,13 @@ def causes(task: Task, template: Template, failed: Grade, backend: str) -> Itera
             f"{names} hold pointers of Git LFS instead of content; remedy: run git lfs pull in the "
             "clone and name the tree as 'folder'"
         )
-    if task.is_in_image and _FORBIDDEN.search(failed.detail):
+    if task.is_in_image and _FORBIDDEN.search(failed_grade.detail):
         yield (
             "root in a sandbox cannot chown to other users, open files of mode 000, listen below "
             f"port 1024 or lower nice values; {_EXCLUDE}"
         )
-    yield from unstable_ids(_with_status(failed, TestStatus.MISSING))
-    if test := _order_dependent(task, template, failed, backend):
+    yield from unstable_ids(_tests_with_status(failed_grade, TestStatus.MISSING))
+    if test := _order_dependent(task, template, failed_grade, backend):
         yield f"{test} passes when other test files do not run before it; {_EXCLUDE}"
 
 
@@ -83,14 +83,14 @@ def remedy_of_build(message: str) -> str:
     )
 
 
-def _with_status(verdict: Grade, *statuses: TestStatus) -> list[str]:
+def _tests_with_status(verdict: Grade, *statuses: TestStatus) -> list[str]:
     results = {**verdict.fail_to_pass, **verdict.pass_to_pass}
     return [test for test, status in results.items() if status in statuses]
 
 
-def _order_dependent(task: Task, template: Template, failed: Grade, backend: str) -> str:
-    """Returns the first failed test if all failed tests pass without other files; otherwise ""."""
-    tests = _with_status(failed, TestStatus.FAILED, TestStatus.ERROR)
+def _order_dependent(task: Task, template: Template, failed_grade: Grade, backend: str) -> str:
+    """Returns the first failed test if all failed tests pass without other files; else ""."""
+    tests = _tests_with_status(failed_grade, TestStatus.FAILED, TestStatus.ERROR)
     other_files = set(files_of_tests(task.expected_tests)) - set(files_of_tests(tests))
     if not tests or not other_files:
         return ""
@@ -99,5 +99,5 @@ def _order_dependent(task: Task, template: Template, failed: Grade, backend: str
         verdict = grade(reduced_task, template, Patch(task.gold_patch), backend=backend)
     except GradingError:  # the check gives no result
         return ""
-    passed = _with_status(verdict, TestStatus.PASSED)
-    return tests[0] if len(passed) == len(tests) else ""
+    passed_tests = _tests_with_status(verdict, TestStatus.PASSED)
+    return tests[0] if len(passed_tests) == len(tests) else ""

@@ -1,4 +1,4 @@
-"""Scripted cheats: patches that repair nothing and try to make the tests of a task pass."""
+"""Scripted cheats: patches that repair no bug and try to make the tests of a task pass."""
 
 import shlex
 from collections.abc import Iterator, Mapping

@@ -90,22 +90,22 @@ def select_challenged(tasks: Sequence[_Entry], num_bits: int) -> tuple[_Entry, .
         InvalidArgumentError: ``num_bits`` is negative or not an integer.
         UnknownTaskError: No task has this many bits.
     """
-    from coding_gym.grading import Plan  # imports sandboxes, which importing the package must not
+    from coding_gym.grading import Plan  # late: imports the sandbox
 
     at_least(0, "min_challenge", num_bits)
-    selected: list[_Entry] = []
+    selected_tasks: list[_Entry] = []
     num_unplanned = 0
     for task in tasks:
         plan = Plan.from_text(task.grading_plan) if isinstance(task, Task) else None
         if isinstance(task, RefusedRow) or (plan and plan.num_bits(task.fail_to_pass) >= num_bits):
-            selected.append(task)
+            selected_tasks.append(task)
         num_unplanned += plan is None
-    if not selected:
+    if not selected_tasks:
         raise UnknownTaskError(
             f"min_challenge={num_bits} matches none of {len(tasks)} tasks; {num_unplanned} "
             "have no plan; `coding-gym tasks plan` writes plans of folders"
         )
-    return tuple(selected)
+    return tuple(selected_tasks)
 
 
 def _texts(name: str, argument: str | Sequence[str]) -> tuple[str, ...]:

@@ -56,8 +56,8 @@ def read_folder(folder: Path) -> Iterator[tuple[str, Task | InvalidTaskError]]:
                 yield where, error
     if not has_task:
         raise InvalidTaskError(
-            f"{folder} has no {MANIFEST}, .jsonl or .parquet file; name a .json file itself; "
-            "`coding-gym tasks new FOLDER` writes an example"
+            f"{folder} has no {MANIFEST}, .jsonl or .parquet file; name the path of a .json file, "
+            "or run `coding-gym tasks new FOLDER` to write an example"
         )
 
 
@@ -90,7 +90,7 @@ def read_task_folder(folder: Path) -> Task:
     }
     task = read_task(data | fields, str(path), is_closed=True)
     if not task.fail_to_pass:
-        raise InvalidTaskError(f"{path}: field 'fail_to_pass' must name at least one test")
+        raise InvalidTaskError(f"{path}: field 'fail_to_pass' must name a test, got none")
     hidden = _read_hidden(folder / _HIDDEN)
     if task.runner == "pytest":  # ids of other runners do not name files
         _check_tests(task.expected_tests, tree, hidden, path)
@@ -177,9 +177,9 @@ def _hidden_at_base(
     Raises:
         InvalidTaskError: The gold patch, whose reversal gives the base, changes a hidden file.
     """
-    if is_fixed and (shared := sorted(gold.paths & hidden.keys())):
+    if is_fixed and (shared_paths := sorted(gold.paths & hidden.keys())):
         raise InvalidTaskError(
-            f"{gold_path} changes {shared[0]}, which is also in {_HIDDEN}/; remedy: remove the "
-            "file from the patch, and from the tree if the base does not have the file"
+            f"{gold_path} changes {shared_paths[0]}, which is also in {_HIDDEN}/; remedy: remove "
+            "the file from the patch, and from the tree if the base does not have the file"
         )
     return {path: _read_hidden_file(tree / path) for path in hidden if (tree / path).is_file()}

@@ -56,8 +56,7 @@ def harbor_rows(folder: Path) -> Iterator[tuple[str, Any]]:
 
 
 def _row(path: Path) -> dict[str, Any]:
-    # A late import: it loads sandboxes, which importing the package must not do.
-    from coding_gym.grading.runners.harbor_runner import REWARD, TESTS
+    from coding_gym.grading.runners.harbor_runner import REWARD, TESTS  # late: imports the sandbox
 
     folder = path.parent
     manifest = _manifest(path)
@@ -121,7 +120,6 @@ def _refuse_unsupported(path: Path, manifest: Mapping[str, Any]) -> None:
 
 
 def _image(path: Path, manifest: Mapping[str, Any]) -> str:
-    """Returns the name of the image that the task runs in."""
     image = value_of(manifest, "environment.docker_image", Text, str(path), "")
     if not image:
         raise InvalidTaskError(

@@ -53,7 +53,7 @@ def impossible(task: Task) -> Task:
 
 
 def with_impossible(tasks: Sequence[Task], share: float) -> tuple[Task, ...]:
-    """Returns the tasks, with a share of them made impossible; the ids decide which tasks.
+    """Returns the tasks; a share of them, which the ids determine, is replaced by impossible tasks.
 
     The result never contains an impossible task and its original task. An impossible task is graded
     in one run without a challenge, in which the graded code can read the original's hidden tests.
@@ -122,7 +122,7 @@ def _added_blocks(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
 
 
 def _functions(module: ast.Module) -> Iterator[tuple[ast.FunctionDef, tuple[str, ...]]]:
-    """Yields the functions of a module and its classes, with the parts of their qualified names."""
+    """Yields each function of a module and its classes, and its name after that of its class."""
     for node in module.body:
         if isinstance(node, ast.FunctionDef):
             yield node, (node.name,)
@@ -133,7 +133,7 @@ def _functions(module: ast.Module) -> Iterator[tuple[ast.FunctionDef, tuple[str,
 
 
 def _test_of(task: Task, path: str, names: tuple[str, ...]) -> str:
-    """Returns the first fail-to-pass test of a function; "" unless one test function matches.
+    """Returns the first fail-to-pass test of a function; "" unless one test function matches it.
 
     A method that is added to an existing class is ambiguous if several classes define its name.
     """

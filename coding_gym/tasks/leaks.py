@@ -39,8 +39,8 @@ def find_leaks(task: Task, template: Template, *, backend: str = "auto") -> tupl
 
     The search covers the workspace, all commits of its repository, and the other mounts of the
     template, such as installed packages. It ignores short lines, lines of the base, and the
-    repaired files. Added lines of fewer than 24 characters are not searched; if they have fewer
-    than 80, a leak must also contain lines of the patch's context.
+    repaired files. If the added lines have fewer than 24 characters together, nothing is searched;
+    if they have fewer than 80, a leak must also contain lines of the patch's context.
 
     Args:
         task: The task.
@@ -90,20 +90,21 @@ def _searched_lines(gold: Patch, sandbox: Sandbox) -> list[str]:
     context: set[str] = set()
     for change in gold.files:
         base_lines = _lines_at_base(sandbox, change.old_path)
-        added_lines |= {line for line in _marked(change.text, "+") if line not in base_lines}
-        context |= set(_marked(change.text, " "))
-    lines = _longest(added_lines, _MAX_LINES)
+        added_lines |= {line for line in _marked_lines(change.text, "+") if line not in base_lines}
+        context |= set(_marked_lines(change.text, " "))
+    lines = _longest_lines(added_lines, _MAX_LINES)
     num_chars = sum(map(len, lines))
     if num_chars < _MIN_CHARS:
         return []
-    return lines if num_chars >= _ENOUGH_CHARS else lines + _longest(context, _MAX_CONTEXT_LINES)
+    num_context_lines = 0 if num_chars >= _ENOUGH_CHARS else _MAX_CONTEXT_LINES
+    return lines + _longest_lines(context, num_context_lines)
 
 
-def _longest(lines: Iterable[str], max_lines: int) -> list[str]:
+def _longest_lines(lines: Iterable[str], max_lines: int) -> list[str]:
     return sorted(lines, key=lambda line: (-len(line), line))[:max_lines]
 
 
-def _marked(diff: str, mark: str) -> Iterator[str]:
+def _marked_lines(diff: str, mark: str) -> Iterator[str]:
     """Yields the lines of a diff that begin with a mark and are long enough to search for."""
     for line in diff.splitlines():
         text = line[1:].strip()

@@ -37,7 +37,7 @@ def load_tasks(
             ``.parquet`` or ``.json`` file of rows, or a folder of files of the first two kinds; a
             dataset of the Hugging Face hub as ``owner/name`` or ``owner/name:split``; or a list of
             rows. The format is recognised; see `coding_gym.tasks.sources`.
-        task_ids: Ids of the tasks; each must exist. Here and below, a string is a list of one item.
+        task_ids: Ids of the tasks; each must exist. A string means one id; so also for ``split``.
         split: Splits of the tasks. For a dataset of the hub, only these splits are
             downloaded; the default is ``test``, or the only split.
         limit: Maximum number of tasks.
@@ -55,33 +55,33 @@ def load_tasks(
         UnknownTaskError: The source or an id does not exist, or a filter matches no task.
         InvalidTaskError: A row, folder or entry is malformed, a clone is missing, or no patch for
             one of the returned tasks can be graded.
-        InvalidArgumentError: Another argument is wrong.
+        InvalidArgumentError: An argument has a wrong type or value.
         MissingDependencyError: The source needs a package that is not installed.
     """
     from coding_gym.tasks.opening import open_shared  # imports pydantic, which is slow
 
-    opened = open_shared(source, split)
-    selected_tasks = select(opened.tasks, task_ids, split)
+    content = open_shared(source, split)
+    selected_tasks = select(content.tasks, task_ids, split)
     if min_challenge is not None:
         selected_tasks = select_challenged(selected_tasks, min_challenge)
     if limit is not None:
         selected_tasks = selected_tasks[: at_least_one("limit", limit)]
-    tasks = _all_read(selected_tasks)
+    tasks = _accepted_tasks(selected_tasks)
     if repositories is not None:
         tasks = tuple(with_repository(task, repositories) for task in tasks)
     if environments is not None:
         tasks = _with_environments(tasks, environments)
-    usable = opened.usable if environments is None and repositories is None else set[str]()
+    usable_ids = content.usable if environments is None and repositories is None else set[str]()
     for task in tasks if needs_tests else ():
-        if task.task_id not in usable:
-            label = f"{opened.locations.get(task.task_id, source)} ({task.task_id})"
+        if task.task_id not in usable_ids:
+            label = f"{content.locations.get(task.task_id, source)} ({task.task_id})"
             check_usable(task, label)
-            usable.add(task.task_id)
+            usable_ids.add(task.task_id)
     return tasks
 
 
-def _all_read(tasks: Sequence[Task | RefusedRow]) -> tuple[Task, ...]:
-    """Returns the tasks if no row among them is refused.
+def _accepted_tasks(tasks: Sequence[Task | RefusedRow]) -> tuple[Task, ...]:
+    """Returns the tasks; none may be a refused row.
 
     Raises:
         InvalidTaskError: A row is refused; the message has the first error and names other rows.
@@ -104,8 +104,7 @@ def _with_environments(tasks: tuple[Task, ...], environments: "Environments") ->
     )
 
     if str(environments) == SWE_BENCH_TABLES:
-        # A late import: it loads sandboxes, which importing the package must not do.
-        from coding_gym.tasks.recipe_tables import recipe_entries
+        from coding_gym.tasks.recipe_tables import recipe_entries  # late: imports the sandbox
 
         environments = recipe_entries(tasks)
     elif str(environments) == IMAGES:

@@ -147,7 +147,7 @@ def _read(rows_by_folder: Sequence[_Rows], source: str) -> OpenedSource:
         locations[task.task_id] = where
         tasks.append(task)
     if not tasks:
-        raise InvalidTaskError(f"{source} contains no tasks")
+        raise InvalidTaskError(f"{source} must contain at least one task, got none")
     return OpenedSource(tuple(tasks), locations)
 
 

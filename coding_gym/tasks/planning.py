@@ -1,4 +1,4 @@
-"""Writes the plans of task folders, which the first grade of a task would make otherwise."""
+"""Writes the plans of tasks into their folders, so that the first grade does not make them."""
 
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -7,35 +7,41 @@ from pathlib import Path
 from coding_gym.errors import InvalidTaskError
 from coding_gym.grade import levels_text
 from coding_gym.grading import new_plan, plan_key
-from coding_gym.grading.runners import missing_runtime
+from coding_gym.grading.runners import get_runner, missing_runtime
 from coding_gym.task import Task
 from coding_gym.tasks.folder import PLAN, read_folder
+from coding_gym.tasks.usable import check_usable
 from coding_gym.workspace import TemplateStore
 
 
 def write_plans(folder: Path, *, num_workers: int = 1) -> Iterator[tuple[str, str]]:
     """Runs the gold patch of each task in a folder, and writes its plan next to its manifest.
 
-    Yields the id of each task and the levels of its plan, or the reason why it gets no plan.
+    Yields the id of each task and the levels of its plan, or the reason for a missing plan.
 
     Args:
         folder: A task folder, or a folder of task folders.
         num_workers: Number of tasks to plan at the same time.
 
     Raises:
-        InvalidTaskError: A task is malformed.
+        InvalidTaskError: A task is malformed, or its tests cannot grade a patch.
+        InfrastructureError: An environment cannot be built, or tests cannot be run.
     """
     store = TemplateStore()
 
     def write(manifest: str, task: Task | InvalidTaskError) -> tuple[str, str]:
         if isinstance(task, InvalidTaskError):
             raise task
-        if missing := missing_runtime(task):
-            return task.task_id, missing
+        check_usable(task, manifest)
+        if task.impossible_test or not get_runner(task.runner).negates(task):
+            return task.task_id, "needs no plan: the grader does not negate its tests"
+        if missing_program := missing_runtime(task):
+            return task.task_id, missing_program
         template = store.get(task)
         plan = new_plan(task, template)
         if not plan.is_calibrated:
-            return task.task_id, "the gold patch does not pass"
+            problem = "is missing, does not apply, or no expected test passes with it in every run"
+            return task.task_id, f"the gold patch {problem}"
         text = plan.to_text(plan_key(task, template))
         Path(manifest).with_name(PLAN).write_text(text, encoding="utf-8")
         levels = levels_text(plan.counts(task.fail_to_pass))

@@ -19,7 +19,7 @@ _LISTS = ("requirements.txt", "environment.yml")
 _LINES, _LINE = "coding-gym-kept.txt", "coding-gym-one.txt"
 # The first release of each package that broke many older projects, with the date of its upload: the
 # pip of older Pythons cannot select releases by date.
-_BREAKING = (
+_BREAKING_RELEASES = (
     ("docutils", "0.18", "2021-10-26"),
     ("markupsafe", "2.1", "2022-02-17"),
     ("jinja2", "3.1", "2022-03-24"),
@@ -35,7 +35,7 @@ _BREAKING = (
     ("pip", "24.1", "2024-06-21"),
 )
 # Later releases lack pkg_resources, which tests of old and new projects import.
-_ALWAYS = ("setuptools", "81", "9999")
+_ALWAYS_EXCLUDED = ("setuptools", "81", "9999")
 _PINNED = re.compile(r"([\w.-]+)[^;#]*?(?:==|~=|<)")
 _SETTINGS = r"[global]\nconstraint = %s\nbuild-constraint = %s\n"
 _CONSTRAINTS = '"$VIRTUAL_ENV/constraints.txt"'
@@ -67,9 +67,9 @@ def make_recipe(
     commands.append("python -m pip install --upgrade pip")
     commands.append("python -m pip install --upgrade setuptools wheel")
     if packages == "requirements.txt":
-        commands.append(_install_listed(requirements, _PLAIN))
+        commands.append(_install_listed(requirements, _PRINT_REQUIREMENTS))
     elif packages == "environment.yml":
-        commands.append(_install_listed(environments, _FROM_CONDA))
+        commands.append(_install_listed(environments, _PRINT_CONDA_PACKAGES))
     commands += _install(name for name in names if name not in _CONDA_ONLY)
     commands += _install(from_pip)
     commands += without_root(spec.get("pre_install", ()))
@@ -84,16 +84,16 @@ def _constrain(requirements: Iterable[str]) -> str:
     """Returns a shell command that writes constraints for all later calls of pip.
 
     The constraints exclude releases that are newer than the commit in the current folder and are
-    known to break older projects. Without a commit, only releases that break all are excluded.
+    known to break older projects. Without a commit, they only exclude new releases of setuptools.
 
     Args:
         requirements: The requirements that will be installed, in pip's syntax. Packages with
             a pinned version or an upper bound get no constraint.
     """
-    pinned_names = {_normal(match[1]) for match in map(_PINNED.match, requirements) if match}
+    pinned_names = {_normalised(match[1]) for match in map(_PINNED.match, requirements) if match}
     lines = " ".join(
         shlex.quote(f"{day} {name}<{release}")
-        for name, release, day in (*_BREAKING, _ALWAYS)
+        for name, release, day in (*_BREAKING_RELEASES, _ALWAYS_EXCLUDED)
         if name not in pinned_names
     )
     day = "day=$(git log -1 --format=%cs || echo 9000)"
@@ -102,7 +102,7 @@ def _constrain(requirements: Iterable[str]) -> str:
     return f"{day}; {selection} > {_CONSTRAINTS}; {settings}"
 
 
-def _normal(name: str) -> str:
+def _normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
@@ -118,13 +118,13 @@ def _from_conda(word: str) -> str:
 
 
 # Prints a requirements file without the project itself, and with the new name of one package.
-_PLAIN = (
+_PRINT_REQUIREMENTS = (
     r"sed -E '/^[[:space:]]*(-e \.|\.\[test|#)/d; "
     r"s/^types-pkg_resources.*/types-setuptools/' "
     r'"$listed"'
 )
 # Prints the dependencies of a conda environment, including those for pip, in pip's syntax.
-_FROM_CONDA = (
+_PRINT_CONDA_PACKAGES = (
     r"""sed -n '/^dependencies:/,$p' "$listed" | sed -nE """
     r"""'s/^ *- *"?([A-Za-z0-9_.-]+) *([=<>!~][^"#]*)?"?[[:space:]]*(#.*)?$/\1\2/p' | """
     r"""sed -E '/^(python|pip|nodejs|compilers)($|[=<>!~ ])/d; """
@@ -139,7 +139,7 @@ _DROP_BOUNDED = (
 )
 
 
-def _install_listed(paths: Sequence[str], lines: str) -> str:
+def _install_listed(paths: Sequence[str], print_lines: str) -> str:
     """Returns a command that installs the packages of a requirements file in the tree.
 
     The command installs all packages at once, so that versions are compatible. If that fails, it
@@ -147,14 +147,14 @@ def _install_listed(paths: Sequence[str], lines: str) -> str:
 
     Args:
         paths: Possible paths of the file; the command uses the first that exists.
-        lines: A shell command that prints the requirements in the file ``$listed``.
+        print_lines: A shell command that prints the requirements in the file ``$listed``.
     """
     names = shlex.join(paths)
     return (
         f'listed=; for place in {names}; do if [ -f "$place" ]; then listed=$place; break; fi; '
         f'done; if [ -z "$listed" ]; then echo "ERROR: none of {names} is in the tree"; exit 1; fi;'
         f' cd -- "$(dirname -- "$listed")"; listed=$(basename -- "$listed"); '
-        f"{lines} > {_LINES}; {_DROP_BOUNDED}; "
+        f"{print_lines} > {_LINES}; {_DROP_BOUNDED}; "
         f"python -m pip install -r {_LINES} || while IFS= read -r line; do "
         f"printf '%s\\n' \"$line\" > {_LINE}; python -m pip install -r {_LINE} </dev/null || "
         f'echo "excluded: $line"; done < {_LINES}; rm -f {_LINES} {_LINE}'

@@ -38,8 +38,8 @@ def with_repository(task: Task, repositories: Repositories) -> Task:
         repository = _from_mapping(task, repositories)
     else:
         repository = _from_folder(task, repositories)
-    located = replace(task, tree=replace(task.tree, repository=repository))
-    return located if is_url(repository) else _with_full_commits(located, Path(repository))
+    task = replace(task, tree=replace(task.tree, repository=repository))
+    return task if is_url(repository) else _with_full_commits(task, Path(repository))
 
 
 def local_repository(path: str | Path, *, base: Path, label: str) -> str:
@@ -77,7 +77,7 @@ def _with_full_commits(task: Task, repository: Path) -> Task:
 
 @lru_cache(maxsize=4096)  # rows of a project often share a commit
 def _full_commit(repository: Path, commit: str) -> str | None:
-    from coding_gym.workspace.commit_names import full_commit  # imports the sandbox
+    from coding_gym.workspace.commit_names import full_commit  # late: imports the sandbox
 
     return full_commit(repository, f"{commit}^{{commit}}")
 

@@ -124,9 +124,9 @@ class ShuffledSampler(Sampler):
 
     def next(self, rng: np.random.Generator) -> Task:
         """Returns a task that was not drawn in this epoch."""
-        remaining = self._left or rng.permutation(len(self._tasks)).tolist()
-        self._left = remaining[:-1]
-        return self._tasks[remaining[-1]]
+        remaining_indices = self._left or rng.permutation(len(self._tasks)).tolist()
+        self._left = remaining_indices[:-1]
+        return self._tasks[remaining_indices[-1]]
 
 
 class DifficultySampler(Sampler):
@@ -210,11 +210,12 @@ class AdaptiveSampler(Sampler):
     def next(self, rng: np.random.Generator) -> Task:
         """Returns a random task; recorded results determine the probabilities."""
         results = [self._results.get(task.task_id, ()) for task in self._tasks]
-        solved, tries = np.array([(sum(r), len(r)) for r in results], dtype=np.float64).T
-        is_dropped = (tries >= self._min_tries) & ((solved == 0) | (solved == tries))
-        rate = (solved + 1) / (tries + 2)
+        num_solved, num_tries = np.array([(sum(r), len(r)) for r in results], dtype=np.float64).T
+        has_equal_results = (num_solved == 0) | (num_solved == num_tries)
+        is_dropped = (num_tries >= self._min_tries) & has_equal_results
+        rate = (num_solved + 1) / (num_tries + 2)
         weights = np.where(is_dropped, 0.0, rate * (1 - rate))
-        chance = rng.random()  # always drawn, so that every call takes equally many numbers
+        chance = rng.random()  # always drawn, so that each call advances `rng` equally
         if is_dropped.all() or (is_dropped.any() and chance < self._revisit):
             weights = is_dropped.astype(np.float64)
         return self._tasks[int(rng.choice(len(self._tasks), p=weights / weights.sum()))]

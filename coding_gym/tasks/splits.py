@@ -50,7 +50,7 @@ def split_tasks(
         raise InvalidArgumentError(f"test_fraction must be > 0 and < 1, got {test_fraction!r}")
     if (cutoff is None) == (by == "date"):
         raise InvalidArgumentError(
-            f"by='date' needs cutoff, and only by='date' accepts it; got {by=}, {cutoff=}"
+            f"cutoff must be a date for by='date', else None; got {by=}, {cutoff=}"
         )
     if cutoff is not None:
         start = _date("cutoff", cutoff)
@@ -71,7 +71,7 @@ def split_tasks(
 
 
 def _digest(name: str, seed: int) -> int:
-    """Returns the MD5 digest of a name and a seed; seed 0 is omitted, as in other packages."""
+    """Returns the MD5 digest of a name and a seed; for seed 0, of the name alone."""
     text = f"{name}\0{seed}" if seed else name
     return int(hashlib.md5(text.encode(), usedforsecurity=False).hexdigest(), 16)
 

@@ -1,4 +1,4 @@
-"""The models of a task's row in JSONL, ``task.toml`` or environments; imported on first use."""
+"""The models of a task's row in JSONL, ``task.toml`` or environments; imports pydantic."""
 
 import datetime
 import difflib
@@ -165,20 +165,19 @@ _Model = TypeVar("_Model", bound=EnvironmentRow)
 
 
 def read_task(row: Row, where: str = "", *, is_closed: bool = False) -> Task:
-    """Reads a task from a SWE-bench row.
+    """Returns the task of a row in SWE-bench's schema.
 
     Args:
         row: The JSON object. A list can also be text: JSON or a Python literal. The keys are
             SWE-bench's, those of `Task` (``interpreter``, ``install_commands`` …), and for the tree
             one of ``files``, ``folder`` and ``repository`` (the last two with an optional
             ``reverse_patch``). Without these the tree is in the image if there is an
-            ``image_path``, else at ``https://github.com/<repo>``. Other keys are ignored, but a
-            misspelt key is an error.
+            ``image_path``, else at ``https://github.com/<repo>``.
         where: Names the row in errors, such as ``tasks.jsonl line 3``.
-        is_closed: As for `parse`.
+        is_closed: Whether every unknown key is an error; otherwise only misspelt keys are errors.
 
     Raises:
-        InvalidTaskError: A field is missing or malformed, or a key is misspelt; the message has
+        InvalidTaskError: A field is missing or malformed, or a key is unknown; the message has
             row, field and value.
     """
     model = parse(TaskRow, row, where, is_closed=is_closed)
@@ -207,14 +206,14 @@ def parse(model: type[_Model], row: Row, where: str, *, is_closed: bool = False)
     Raises:
         InvalidTaskError: The first error, with row, field and value.
     """
-    present = {str(key): value for key, value in row.items() if value is not None}
+    present_fields = {str(key): value for key, value in row.items() if value is not None}
     known_names = [name for key, field in model.model_fields.items() for name in _names(key, field)]
-    for key in sorted(present.keys() - known_names):
-        unused_names = [name for name in known_names if name not in present]
+    for key in sorted(present_fields.keys() - known_names):
+        unused_names = [name for name in known_names if name not in present_fields]
         if is_closed or difflib.get_close_matches(key, unused_names, n=1, cutoff=0.85):
             raise row_error(row, where, key, f"is not known; {hint(key, unused_names)}")
     try:
-        return model.model_validate(present)
+        return model.model_validate(present_fields)
     except ValidationError as error:
         field, problem = _field_problem(error)
     raise row_error(row, where, field, problem)

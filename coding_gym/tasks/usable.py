@@ -10,19 +10,18 @@ _SUBTEST = re.compile(r"(?:^|\([\w.]+\) )(\(\w+=.*\))$")  # in unittest's output
 
 
 def check_usable(task: Task, label: str) -> None:
-    """Raises an error for a task whose tests cannot grade a patch.
+    """Checks that the tests of a task can grade a patch.
 
     Args:
         task: The task, with its final environment.
         label: Names the task and its position in errors.
 
     Raises:
-        InvalidTaskError: The task names no test, or a test in both lists; its date is malformed;
-            its runner is unknown, or cannot run its tests.
+        InvalidTaskError: The task has no expected test, or a test in both lists; its date is
+            malformed; its runner is unknown, or cannot run its tests.
     """
-    # Late imports: both load sandboxes, which importing the package must not do.
-    from coding_gym.grading.runners import get_runner
-    from coding_gym.workspace.history import task_date
+    from coding_gym.grading.runners import get_runner  # late: imports the sandbox
+    from coding_gym.workspace.history import task_date  # late: imports the sandbox
 
     try:
         task_date(task)

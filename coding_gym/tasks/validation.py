@@ -142,7 +142,7 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
     # The gold patch comes first: its time, without the plan's, determines the base's time limit.
     gold_task = replace(task, grading_timeout_s=max(task.grading_timeout_s, _GOLD_TIMEOUT_S))
     make_plan = partial(new_plan, gold_task, template, backend=backend)
-    unstable = stored_plan(task, template, make_plan).unstable
+    unstable_tests = stored_plan(task, template, make_plan).unstable
     grade_gold = partial(grade, gold_task, template, Patch(task.gold_patch), backend=backend)
     gold = tuple(grade_gold() for _ in range(checks.repeats))
     base_task = replace(task, gold_duration_s=max(g.duration_s for g in gold))
@@ -157,21 +157,21 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
     problems += _noop_problems(noop, passing_tests) + _challenge_problems(gold[0], cheats, checks)
     if leaks:
         problems.append(f"these files contain the repair: {', '.join(leaks[:_MAX_NAMED])}")
-    flaky, broken = _unreliable(task, gold)
+    flaky_tests, broken_tests = _unreliable(task, gold)
     return ValidationReport(
         task_id=task.task_id,
         ok=not problems,
         gold_reasons=tuple(str(g.reason) for g in gold),
         noop_reasons=tuple(str(g.reason) for g in noop),
         gold_durations_s=tuple(g.duration_s for g in gold),
-        flaky_tests=flaky,
-        unstable_tests=unstable,
-        broken_tests=broken,
+        flaky_tests=flaky_tests,
+        unstable_tests=unstable_tests,
+        broken_tests=broken_tests,
         passing_tests=passing_tests,
         levels=gold[0].levels,
         leaks=leaks,
         cheats=cheats,
-        detail="; ".join(problems or _notes(gold[0], noop, unstable)),
+        detail="; ".join(problems or _notes(gold[0], noop, unstable_tests)),
     )
 
 
@@ -245,7 +245,7 @@ def _noop_problems(grades: tuple[Grade, ...], tests: tuple[str, ...]) -> list[st
 
 
 def _tests(results: Iterable[Mapping[str, TestStatus]], *, passed: bool) -> tuple[str, ...]:
-    """Returns the tests that passed in any of the results, or did not pass in any."""
+    """Returns the tests that passed in any result; if not ``passed``, those that did not pass."""
     items = (item for statuses in results for item in statuses.items())
     return tuple(sorted({t for t, status in items if (status is TestStatus.PASSED) == passed}))
 
@@ -276,9 +276,9 @@ def _notes(gold: Grade, noop: tuple[Grade, ...], unstable: tuple[str, ...]) -> l
         paths = ", ".join(gold.dropped_paths[:_MAX_NAMED])
         notes.append(f"changes of the gold patch that are not graded: {paths}")
     if unstable:
-        named = ", ".join(unstable[:_MAX_NAMED])
-        notes.append(f"flaky fail-to-pass tests (one pass of two runs is enough): {named}")
+        names = ", ".join(unstable[:_MAX_NAMED])
+        notes.append(f"flaky fail-to-pass tests (one pass of two runs is enough): {names}")
     if broken_tests:
-        named = ", ".join(broken_tests[:_MAX_NAMED])
-        notes.append(f"{len(broken_tests)} pass-to-pass tests do not pass at base: {named}")
+        names = ", ".join(broken_tests[:_MAX_NAMED])
+        notes.append(f"{len(broken_tests)} pass-to-pass tests do not pass at base: {names}")
     return notes

@@ -1,4 +1,4 @@
-"""Validates tasks into a file of reports, which continues a stopped validation."""
+"""Validates tasks and appends the reports to a file, from which a later call continues."""
 
 import json
 from collections.abc import Iterable, Iterator, Sequence
@@ -16,8 +16,8 @@ def validate_into(
 ) -> Iterator[ValidationReport]:
     """Validates tasks, appends each report to a JSONL file, and yields it.
 
-    The reports that the file already has with the same checks come first; their tasks are not
-    validated again, except after an infrastructure failure.
+    Verdicts that the file already has for the same checks come first, and their tasks are not
+    validated again. Reports with an ``error`` or ``skipped`` have no verdict.
 
     Args:
         file: The file; it is created if missing. None writes no file.
@@ -28,10 +28,10 @@ def validate_into(
     Raises:
         InvalidArgumentError: A line of the file is not a report; see also `validate`.
     """
-    earlier = _read_reports(file, checks) if file else {}
-    yield from (earlier[task.task_id] for task in tasks if task.task_id in earlier)
-    pending = [task for task in tasks if task.task_id not in earlier]
-    for report in validate(pending, checks=checks, num_workers=num_workers):
+    earlier_reports = _read_reports(file, checks) if file else {}
+    yield from (earlier_reports[task.task_id] for task in tasks if task.task_id in earlier_reports)
+    pending_tasks = [task for task in tasks if task.task_id not in earlier_reports]
+    for report in validate(pending_tasks, checks=checks, num_workers=num_workers):
         if file:
             with file.open("a", encoding="utf-8") as stream:
                 stream.write(json.dumps(report.to_json()) + "\n")
@@ -42,11 +42,11 @@ def write_exclusions(
     file: Path, tasks: Iterable[Task], reports: Iterable[ValidationReport]
 ) -> None:
     """Writes the unfit tests of each task to a JSONL file, for `load_tasks(environments=...)`."""
-    unfit = {report.task_id: set(report.unfit_tests) for report in reports}
+    unfit_tests = {report.task_id: set(report.unfit_tests) for report in reports}
     entries = [
-        {"instance_id": task.task_id, "excluded_tests": sorted(unfit[task.task_id])}
+        {"instance_id": task.task_id, "excluded_tests": sorted(unfit_tests[task.task_id])}
         for task in tasks
-        if set(task.fail_to_pass) - unfit[task.task_id]  # else the task could not be loaded
+        if set(task.fail_to_pass) - unfit_tests[task.task_id]  # else the task could not be loaded
     ]
     file.write_text("".join(json.dumps(entry) + "\n" for entry in entries), encoding="utf-8")
 
@@ -54,8 +54,8 @@ def write_exclusions(
 def _read_reports(path: Path, checks: Checks) -> dict[str, ValidationReport]:
     """Returns the reports of earlier calls with the same checks, by task id.
 
-    Creates a missing file. If all other lines are reports, removes an incomplete last report, which
-    a killed process wrote. Raises an InvalidArgumentError if a line is not a report.
+    Creates a missing file. An incomplete last line, which a killed process wrote, is removed if all
+    other lines are reports. Raises InvalidArgumentError if a line is not a report.
     """
     reports: list[ValidationReport] = []
     with path.open("a+b") as file:

@@ -125,6 +125,8 @@ def test_a_task_without_the_compared_fields_is_a_problem() -> None:
     assert "'test_patch'" in reward.why_not_computable(replace(TASK, test_patch=""))
     malformed = replace(TASK, gold_patch=GOLD.text.replace("+1,2", "+1,7"))
     assert "x.py" in reward.why_not_computable(malformed)
+    unreadable = get_reward("test_patch_similarity").why_not_computable
+    assert "'test_patch'" in unreadable(replace(TASK, test_patch="no diff"))
 
 
 @pytest.mark.parametrize(

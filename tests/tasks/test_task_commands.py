@@ -42,6 +42,21 @@ def test_new_task_is_valid_and_gets_a_plan(tmp_path: Path) -> None:
         assert run_command(*arguments, code=code).splitlines()[-1] == f"valid {1 - code}/1"
 
 
+def test_tasks_whose_tests_cannot_be_negated_need_no_plan(tmp_path: Path) -> None:
+    write_new_task(tmp_path / "task")
+    manifest = tmp_path / "task" / "task.toml"
+    text = manifest.read_text()
+    for fields in ('runner = "tap"\ntest_command = "make"\n', 'impossible_test = "{}"\n'):
+        test = "tests/test_discounts.py::test_half_a_cent_is_rounded_up"
+        manifest.write_text(fields.format(test) + text)
+        assert "needs no plan" in run_command("tasks", "plan", tmp_path)
+    manifest.write_text(text)
+    gold = tmp_path / "task" / "gold.patch"
+    gold.write_text(gold.read_text().replace("\n+", "\n+    raise #"))
+    assert "no expected test passes" in run_command("tasks", "plan", tmp_path)
+    assert not (tmp_path / "task" / "plan.json").exists()
+
+
 def test_command_names_its_files_and_the_next_command(tmp_path: Path) -> None:
     folder = tmp_path / "first"
     folder.mkdir()  # an empty one is filled

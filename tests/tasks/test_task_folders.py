@@ -160,4 +160,4 @@ def test_folder_without_tasks_is_refused(tmp_path):
     (tmp_path / "rows.json").write_text("[]")
     message = refusal(tmp_path)
     assert "coding-gym tasks new" in message
-    assert "name a .json file itself" in message
+    assert ".json file" in message

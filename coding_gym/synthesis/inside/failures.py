@@ -1,4 +1,4 @@
-"""Describes the visible part of a failure: the exception, its frames and the names they use."""
+"""Describes the visible part of a failure: the exception, its frames, and the names in them."""
 
 from __future__ import annotations
 

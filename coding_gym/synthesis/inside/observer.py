@@ -37,7 +37,7 @@ def run(reporter: Any, settings: dict[str, Any]) -> int:
     """Runs tests, reports an observation, and returns pytest's exit code.
 
     Args:
-        reporter: Receives the records.
+        reporter: The object whose ``send`` receives records for the host.
         settings: The settings of ``Plugin`` in `coding_gym.grading.inside`; ``paths``: pytest's
             arguments; ``cpu_s``: maximum processor seconds of the run; ``limit_s``: maximum
             processor seconds of one test, or None; ``seed``: the seed of the random generator;
@@ -142,7 +142,7 @@ class Observer:
 
 
 class _LineTracer:
-    """Records executed lines as keys ``(file name, line)`` of a dict, in order of their first run.
+    """Records executed lines as keys (file name, line) of a dict, in the order of first execution.
 
     Args:
         root: The folder of the files whose lines are recorded, with a slash at its end.

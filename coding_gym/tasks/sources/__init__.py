@@ -1,8 +1,8 @@
 """Converts rows of datasets to one schema; each module reads one format.
 
 A module has ``reads(row)``, which recognises a row by its keys and values and must not raise, and
-``to_row(row, where)``, which converts it to the schema of `coding_gym.tasks.task_row.TaskRow`. The
-module `nemo_gym` extracts a row of another format instead. Add a new format to the list below.
+``to_row(row, where)``, which converts it to the schema of `coding_gym.tasks.task_row.TaskRow`. A
+row of `nemo_gym` contains a row of another format. Add a new format to the list below.
 """
 
 from collections.abc import Callable

@@ -24,9 +24,9 @@ def to_row(row: Row, where: str) -> Row:
     if not commands or not all(command.strip() for command in commands):
         requirement = "must be a list of at least one shell command"
         raise row_error(row, where, "test_commands", f"{requirement}, got {commands!r:.80}")
-    converted = {key: value for key, value in row.items() if key != "test_commands"}
-    converted["visible_test_command"] = " && ".join(commands)
+    converted_row = {key: value for key, value in row.items() if key != "test_commands"}
+    converted_row["visible_test_command"] = " && ".join(commands)
     test_ids = value_of(row, "FAIL_TO_PASS", Texts, where, ())
     if not test_ids or not has_pytest_ids(test_ids):
-        converted |= {"runner": "command", "FAIL_TO_PASS": commands, "PASS_TO_PASS": ()}
-    return converted
+        converted_row |= {"runner": "command", "FAIL_TO_PASS": commands, "PASS_TO_PASS": ()}
+    return converted_row

@@ -27,11 +27,11 @@ _SWE_GYM = frozenset(
         "pandas-dev/pandas", "pydantic/pydantic", "python/mypy",
     }
 )  # fmt: skip
-# The form "path.py::Class::test[a]", also of programs that call pytest.
+# Node ids of pytest, such as "path.py::Class::test[a]".
 _PYTEST_ID = re.compile(r"[^:\n]+\.py::")
 # Programs that print one line per test, as unittest does; the format `django` reads these lines.
 _UNITTEST = re.compile(r"\b(runtests\.py|manage\.py test|python[\d.]* -m unittest)\b")
-_MARKED = re.compile(
+_MARKED_TESTS = re.compile(
     r"^(?::|echo) ['\"]?>>>>> Start Test Output['\"]?\n(.*?\S.*?)"
     r"(?:^(?::|echo) ['\"]?>>>>> End Test Output['\"]?$|\Z)",
     re.MULTILINE | re.DOTALL,
@@ -112,7 +112,7 @@ def _read_eval_script(text: str) -> tuple[str, str] | None:
     has the lines between the markers.
     """
     text = _WRITES_TESTS.sub("", text.replace("\r\n", "\n") + "\n")
-    marked = _MARKED.search(text)
+    marked = _MARKED_TESTS.search(text)
     return (text[: marked.end()].rstrip(), marked[1].strip()) if marked else None
 
 
@@ -127,8 +127,7 @@ def how_tests_run(
         log_parser: SWE-bench's name of the parser of the output; "" for a row without a parser.
         tests: The part of the command that starts the tests; by default the whole command.
     """
-    # A late import: it loads sandboxes, which importing the package must not do.
-    from coding_gym.grading.formats.swebench import FORMATS
+    from coding_gym.grading.formats.swebench import FORMATS  # late: imports the sandbox
 
     test_ids = tuple(ids)
     tests = command if tests is None else tests
@@ -157,8 +156,7 @@ def with_pytest(commands: tuple[str, ...]) -> tuple[str, ...]:
 
 def to_row(row: Row, where: str) -> Row:
     """Returns a row with missing fields inferred, and the name of its published image."""
-    # A late import: it loads sandboxes, which importing the package must not do.
-    from coding_gym.grading.formats.swebench import FORMAT_BY_REPO
+    from coding_gym.grading.formats.swebench import FORMAT_BY_REPO  # late: imports the sandbox
 
     filled_row = fill_in(row, where)
     name, repo = str(row.get("instance_id")).lower(), str(row.get("repo"))

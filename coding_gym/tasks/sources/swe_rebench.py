@@ -30,42 +30,42 @@ def to_row(row: Row, where: str) -> Row:
     """Returns a row of SWE-rebench in the common schema."""
     config = value_of(row, _CONFIG, dict[str, Any], where, {})
     # Error messages name these fields with the prefix ``install_config``.
-    inner = {f"{_CONFIG}.{key}": value for key, value in config.items()}
-    inner["instance_id"] = row.get("instance_id")
-    command = "\n".join(_commands(inner, "test_cmd", where))
-    parser = value_of(inner, f"{_CONFIG}.log_parser", Text, where, "")
+    config_fields = {f"{_CONFIG}.{key}": value for key, value in config.items()}
+    config_fields["instance_id"] = row.get("instance_id")
+    command = "\n".join(_commands(config_fields, "test_cmd", where))
+    parser = value_of(config_fields, f"{_CONFIG}.log_parser", Text, where, "")
     run = how_tests_run(hidden_test_ids(row, where), command, parser)
-    frozen = value_of(row, "requirements", Text, where, "")
-    installs = _install_commands(inner, frozen, where)
+    requirements = value_of(row, "requirements", Text, where, "")
+    installs = _install_commands(config_fields, requirements, where)
     docker_image = value_of(row, "docker_image", Text, where)
     derived_fields: dict[str, Any] = {
         **run,
         "install_commands": with_pytest(installs) if run["runner"] == "pytest" else installs,
         "image": docker_image or value_of(row, "image_name", Text, where, ""),
     }
-    if python := value_of(inner, f"{_CONFIG}.python", Text, where):
+    if python := value_of(config_fields, f"{_CONFIG}.python", Text, where):
         derived_fields["interpreter"] = python
     copied_fields = {key: value for key, value in row.items() if key not in (_CONFIG, "image_name")}
     return fill_in(derived_fields | copied_fields, where)
 
 
-def _install_commands(inner: Row, frozen: str, where: str) -> tuple[str, ...]:
+def _install_commands(config_fields: Row, requirements: str, where: str) -> tuple[str, ...]:
     """Returns the commands that install the project without root."""
-    commands = [*without_root(_commands(inner, "pre_install", where))]
-    pins = [word for word in frozen.split() if _PIN.fullmatch(word)]
+    commands = [*without_root(_commands(config_fields, "pre_install", where))]
+    pins = [word for word in requirements.split() if _PIN.fullmatch(word)]
     if pins:
         commands.append(f"python -m pip install {shlex.join(pins)}")
     else:
-        files = _commands(inner, "reqs_path", where)
+        files = _commands(config_fields, "reqs_path", where)
         commands += [f"python -m pip install -r {shlex.quote(file)}" for file in files]
-    if packages := _commands(inner, "pip_packages", where):
+    if packages := _commands(config_fields, "pip_packages", where):
         commands.append(f"python -m pip install {shlex.join(packages)}")
-    return (*commands, *without_root(_commands(inner, "install", where)))
+    return (*commands, *without_root(_commands(config_fields, "install", where)))
 
 
-def _commands(inner: Row, key: str, where: str) -> tuple[str, ...]:
+def _commands(config_fields: Row, key: str, where: str) -> tuple[str, ...]:
     """Returns the non-empty texts of a field, which is a text or a list of texts."""
     name = f"{_CONFIG}.{key}"
-    value = inner.get(name)
-    texts = (value,) if isinstance(value, str) else value_of(inner, name, Texts, where, ())
+    value = config_fields.get(name)
+    texts = (value,) if isinstance(value, str) else value_of(config_fields, name, Texts, where, ())
     return tuple(text.strip() for text in texts if text.strip())
