@@ -130,3 +130,17 @@ def test_an_interrupted_copy_leaves_no_partial_tree(
     with pytest.raises(KeyboardInterrupt):
         project.copy_project(repo, tmp_path / "trees")
     assert list((tmp_path / "trees").iterdir()) == []
+
+
+def test_tasks_of_a_repository_make_no_folder_of_trees(
+    repo: Path, out: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    project = Project(name="shop", folder=repo)  # not below the folder for trees
+    task = dataclasses.replace(project.task("shop__one"), fail_to_pass=("test_shop.py::test_it",))
+
+    def make(*_: Any, on_progress: Any, **__: Any) -> None:
+        on_progress(Progress(tasks=[task]))
+
+    monkeypatch.setattr(command, "tasks_from_history", make)
+    run("--repo", repo, "--out", out, "--from-history")
+    assert [path.name for path in out.parent.iterdir()] == ["tasks.jsonl"]

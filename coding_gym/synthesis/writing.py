@@ -66,8 +66,8 @@ def _staging(out: Path) -> Iterator[Path]:
 def _write_staged(tasks: Iterable[Task], out: Path, trees: Path) -> None:
     """Moves trees from their temporary folder to ``<name>-trees``; writes the rows to ``out``."""
     folder = out.with_name(f"{out.stem}-trees")
-    folder.mkdir(parents=True, exist_ok=True)
     for tree in trees.iterdir():
+        folder.mkdir(parents=True, exist_ok=True)
         if not (folder / tree.name).exists():
             tree.rename(folder / tree.name)
     write_rows([_with_moved_tree(task, trees, folder) for task in tasks], out)

@@ -282,7 +282,7 @@ def test_resume_accepts_tasks_of_another_installation(tmp_path: Path) -> None:
         ({"tasks": {"needs_tests": True}}, "needs_tests"),
         ({"episode": {"tasks": "bundled"}}, "tasks"),
         ({"episode": {"max_turn": 3}}, "max_turns"),
-        ({"tasks": []}, "tasks"),  # an empty list does not mean all tasks
+        ({"tasks": []}, "one task"),  # an empty list does not mean all tasks
         ({"max_cost": "5"}, "max_cost"),
         ({"max_cost": math.nan}, "max_cost"),
         ({"max_tokens": -1}, "max_tokens"),
