@@ -47,10 +47,10 @@ class Surroundings:
             original cannot infer which of them is the original.
         """
         similar_sources = [other for other in others if self._are_similar(original, other)]
-        if not similar_sources:
+        weights = [self._weight(other, original) for other in similar_sources]
+        if not any(weights):  # no number is similar, or all are too long to be weighed
             return rng.choice(others), False
         original_weight = self._weight(original, similar_sources[0])
-        weights = [self._weight(other, original) for other in similar_sources]
         total = sum([original_weight, *weights])
         smallest_share = min(original_weight, *weights) / total
         # Rejection sampling makes a bit of these two numbers as probable as a bit of the same two
@@ -84,6 +84,7 @@ class Surroundings:
             number in self._sums["line"],
             number == 0,
             word.startswith("0"),  # padded with zeros
+            len(word) - len(word.rstrip("0")),  # round
         )
 
     @cached_property

@@ -19,7 +19,7 @@ from coding_gym.task import Task
 from coding_gym.whole_file import write_whole
 from coding_gym.workspace import Template
 
-_VERSION = 19
+_VERSION = 20
 """Version of the plan format; a new number invalidates all stored plans."""
 
 

@@ -4,8 +4,8 @@ A near miss has the type and the format of the right value, and differs from it 
 also wrong in the base's output. A number lies on the other side of the base's number at the same
 distance, or on the same side at a similar distance. So the side does not reveal the right number,
 and the distance reveals it only to a program that knows the size of the error. An object that
-equals all values near the base's output passes both versions, which is detected. The output itself
-passes neither version.
+equals all values near the base's output passes both versions, which is detected. An output that is
+a literal passes neither version.
 """
 
 import ast
@@ -116,13 +116,20 @@ def near_misses(
     if swaps:  # an object that equals any order passes both versions, which is detected
         return rng.sample(swaps, len(swaps))
     is_base_right = ast.unparse(expected) in outputs
+    # An output that is no literal may lie near the right value, unlike a near miss.
+    is_readable = base is not _UNKNOWN or not outputs
+    can_have_bits = is_readable and not is_base_right
+    calls = [node for node in ast.walk(expected) if isinstance(node, ast.Call)]
+    in_calls = {node for call in calls for node in ast.walk(call)}
     ranked: list[tuple[int, NearMiss]] = []  # ranks: 0 bits, 1 similar values, 2 other values
     for leaf, output in _leaves(expected, base):
         part = _Part(leaf, source.segment(leaf), output)
         surroundings = _surroundings(source, scope, leaf, outputs)
         for texts, side in _groups(part, rng):
             text, is_as_probable = surroundings.choose(part.text, texts, rng)
-            is_bit = is_as_probable and part.is_wrong and not is_base_right
+            # A changed argument can be invalid, such as the day in a call of `date`.
+            can_be_bit = can_have_bits and part.is_wrong and leaf not in in_calls
+            is_bit = can_be_bit and is_as_probable
             if _is_wrong_value(part, text):
                 ranked.append((0 if is_bit else 1, NearMiss(((leaf, text),), is_bit, side)))
         texts = [text for text in _recognizable(part, rng) if _is_wrong_value(part, text)]
@@ -159,7 +166,8 @@ def _groups(part: _Part, rng: Random) -> Iterator[tuple[list[str], int]]:
         yield from (([f"{quote}{new_text}{quote}"], side) for new_text, side in texts)
     elif type(value) in (int, float) and _DECIMAL.fullmatch(text):
         decimals = len(text.partition(".")[2])
-        if type(output) in (int, float) and output != value and abs(output) < _MAX_NUMBER:
+        is_known = type(output) in (int, float) and output != value
+        if is_known and max(abs(value), abs(output)) < _MAX_NUMBER:
             side = 1 if value > output else -1
             mirrored = 2 * output - value
             yield [_formatted(mirrored, decimals)], side

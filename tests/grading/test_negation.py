@@ -153,14 +153,16 @@ def bits_of(expected: str, outputs: Sequence[str], rest: str = "") -> dict[str, 
 @pytest.mark.parametrize(
     ("expected", "output", "near_miss", "is_bit"),
     [
-        ("12", "11", "10", True),  # at the same distance from the base's output, on the other side
+        ("13", "12", "11", True),  # at the same distance from the base's output, on the other side
         ("0.5", "0.6", "0.7", True),
-        ("12", "'x'", "13", True),
+        ("12", "Decimal('11')", "13", False),  # no literal: it may be a neighbour of 12
+        ("date(2024, 5, 3)", "None", "date(2024, 5, 4)", False),  # a changed day can be invalid
         ("100", "None", "200", True),  # also a multiple of 100
         ("12", "14", "11", True),  # on the same side, at a similar distance
         ("7", "0", "6", True),
         ("7", "1", "3", False),  # at half the distance
-        ("'12 EUR'", "'11 EUR'", "'10 EUR'", True),
+        ("'13 EUR'", "'12 EUR'", "'11 EUR'", True),
+        ("60", "64", "58", False),  # less round
         ("-18", "-5", "--8", False),  # another sign
         ("'12 EUR'", "'8 EUR'", "'04 EUR'", False),  # padded with a zero
         ("'12:30'", "'13:30'", "'14:30'", False),  # the numbers of a clock are limited
@@ -168,7 +170,7 @@ def bits_of(expected: str, outputs: Sequence[str], rest: str = "") -> dict[str, 
         ("'Host'", "'HOST'", "'host'", False),  # differs only in case, like the base's output
         ("'a b'", "'ab'", "'a  b'", False),
         ("['a', 'b', 'c']", "['b', 'c', 'a']", "['b', 'a', 'c']", False),
-        ("[('ann', 12)]", "[('ann', 11)]", "[('ann', 10)]", True),
+        ("[('ann', 13)]", "[('ann', 12)]", "[('ann', 11)]", True),
         ("True", "None", "False", False),
     ],
 )
@@ -178,6 +180,11 @@ def test_near_miss_changes_the_part_where_the_base_is_wrong(
     bits = bits_of(expected, [output])
     assert (True in bits[near_miss]) is is_bit
     assert not {expected, output} & bits.keys()
+
+
+@pytest.mark.parametrize("expected", ["9" * 400, "9" * 400 + ".0"], ids=["int", "float"])
+def test_huge_numbers_have_no_bits(expected: str) -> None:
+    assert True not in set().union(*bits_of(expected, ["1.0"]).values())
 
 
 def test_near_miss_of_a_value_right_at_base_is_no_bit() -> None:
