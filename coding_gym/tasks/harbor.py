@@ -9,7 +9,7 @@ from typing import Any
 from coding_gym.errors import InvalidTaskError
 from coding_gym.patch import Patch
 from coding_gym.tasks.folder import manifests, read_hidden, read_toml
-from coding_gym.tasks.rows import read_text
+from coding_gym.tasks.rows import LocatedRow, read_text
 from coding_gym.tasks.task_row import Text, row_error, value_of
 
 _INSTRUCTION = "instruction.md"
@@ -42,7 +42,7 @@ def has_harbor_tasks(folder: Path) -> bool:
     return any(path.with_name(_INSTRUCTION).is_file() for path in manifests(folder))
 
 
-def harbor_rows(folder: Path) -> Iterator[tuple[str, Any]]:
+def harbor_rows(folder: Path) -> Iterator[LocatedRow]:
     """Yields (where, row) for each task folder, in order of paths.
 
     The row is an InvalidTaskError if the task is malformed or needs a feature that no sandbox
