@@ -94,6 +94,12 @@ class SourceText:
         """Returns the span of whole lines, including the end of the last line."""
         return self._starts[first - 1], self._starts[min(last, len(self._lines))]
 
+    def first_comment(self, number: int) -> int:
+        """Returns the first line of the comment lines directly above a line; else this line."""
+        while number > 1 and self.line(number - 1).lstrip().startswith("#"):
+            number -= 1
+        return number
+
     def span(self, node: Node) -> tuple[int, int]:
         """Returns the span of a node, without parentheses around it."""
         last, column = node.end_lineno, node.end_col_offset

@@ -54,7 +54,7 @@ class CheckPlace:
     """The location of a check.
 
     Attributes:
-        path: The test file.
+        path: The path of the test file.
         offset: The offset in the file's text at which its wrapper is inserted.
         is_item: Whether the wrapper is inserted as the first item of a ``with`` statement.
         is_optional: Whether a correct program may skip the check, because it is on a branch.

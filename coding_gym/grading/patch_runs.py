@@ -184,7 +184,7 @@ class PatchRuns:
         return TestStatus.PASSED if num_passed >= num_needed else TestStatus.UNDECIDED
 
     def _is_forged(self, test: str, outcomes: Sequence[Outcome]) -> bool:
-        """Whether a check of a proof passed both as written and negated."""
+        """Whether a check of a unit with `is_proof` passed both as written and negated."""
         units = self.plan.challenge.units_of([test])
         proof_checks = {number for unit in units if unit.is_proof for number in unit.checks}
         passed = {number for outcome in outcomes for number in outcome.passed}

@@ -133,12 +133,12 @@ class Run:
         reports: dict[int, CheckReport] = {}
         for name in self._same_id(test_id):
             for number, report in self.recorded.get(name, {}).items():
-                earlier = reports.get(number, CheckReport())
+                earlier_report = reports.get(number, CheckReport())
                 reports[number] = CheckReport(
-                    earlier.num_passed + report.num_passed,
-                    earlier.num_failed + report.num_failed,
-                    earlier.message or report.message,
-                    [*earlier.values, *report.values],
+                    earlier_report.num_passed + report.num_passed,
+                    earlier_report.num_failed + report.num_failed,
+                    earlier_report.message or report.message,
+                    [*earlier_report.values, *report.values],
                 )
         return reports
 

@@ -118,7 +118,10 @@ def module_text(name: str, package: str = "coding_gym.grading.inside") -> str:
 
 
 def _read_verdict(text: str) -> dict[str, Any]:
-    """Returns the JSON value in the supervisor's line; too deeply nested records are forged."""
+    """Returns the JSON value in the supervisor's line.
+
+    Records that are nested too deeply count as forged.
+    """
     try:
         verdict: dict[str, Any] = json.loads(text)
     except (ValueError, RecursionError):

@@ -56,7 +56,7 @@ def method(site: Site) -> Iterator[Change]:
     """Replaces a method or builtin function by a similar function, such as ``lstrip``."""
     for node in site.nodes():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
-            yield from _siblings(site, node.func, node.func.attr, _METHODS, "string_method")
+            yield from _siblings(site, node.func, node.func.attr, _METHODS, "wrong_method")
         elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
             yield from _siblings(site, node.func, node.func.id, _FUNCTIONS)
 
@@ -78,6 +78,9 @@ def _change_keyword(site: Site, node: ast.Call, argument: ast.keyword) -> Iterat
     comma = text.rfind(",", site.source.span(node.func)[1], start)
     if comma >= 0 and not text[comma + 1 : start].strip():
         yield site.put(comma, end, "", 0.6, "missing_argument")
+    elif not node.args and len(node.keywords) > 1 and argument is node.keywords[0]:
+        next_start = site.source.span(node.keywords[1])[0]
+        yield site.put(start, next_start, "", 0.6, "missing_argument")
     elif len(node.args) + len(node.keywords) == 1:
         yield site.put(start, end, "", 0.6)
 

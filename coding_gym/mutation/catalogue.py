@@ -38,7 +38,7 @@ BUG_KINDS: tuple[str, ...] = (
     "early_return",
     "exception_class",
     "loop",
-    "string_method",
+    "wrong_method",
 )
 """The kinds of bugs that the operators make; see `docs/synthesis.md`."""
 

@@ -43,7 +43,7 @@ def _other_names(
 
 
 def _other_attributes(site: Site, node: ast.Attribute) -> Iterator[Change]:
-    key = ast.dump(node.value), _is_called(site, node)
+    key = ast.dump(node.value), site.source.is_called(node)
     others = site.source.attributes.get(key, [])
     end = site.source.span(node)[1]
     is_of_self = isinstance(node.value, ast.Name) and node.value.id == "self"
@@ -65,14 +65,9 @@ def _outer_names(source: Source) -> list[str]:
     return list(names)
 
 
-def _is_called(site: Site, node: ast.expr) -> bool:
-    parent = site.parent(node)
-    return isinstance(parent, ast.Call) and parent.func is node
-
-
 def _is_base(site: Site, node: ast.expr) -> bool:
     """Whether an expression is called or its attributes are read; most replacements then raise."""
-    return _is_called(site, node) or isinstance(site.parent(node), ast.Attribute)
+    return site.source.is_called(node) or isinstance(site.parent(node), ast.Attribute)
 
 
 def _role(site: Site, node: ast.expr) -> str:

@@ -113,11 +113,6 @@ class Site:
     scope: Scope = field(default_factory=Scope)
 
     @property
-    def function(self) -> Function | None:
-        """The innermost function around the statement; None in a class or a module."""
-        return self.scope.function
-
-    @property
     def lines(self) -> range:
         """The lines of the statement's header."""
         start = self.node.pattern if isinstance(self.node, ast.match_case) else self.node
@@ -183,7 +178,7 @@ def unit_around(site: Site, edits: Sequence[Edit] = ()) -> tuple[int, str, ast.M
     """
     source, statement = site.source, site.node
     start, end, is_indented = 0, len(source.text), False
-    unit = statement if isinstance(statement, Function) else site.function
+    unit = statement if isinstance(statement, Function) else site.scope.function
     if unit is not None:
         start, end = source.line_span(first_line(unit), unit.end_lineno or unit.lineno)
         is_indented = unit.col_offset > 0

@@ -85,10 +85,14 @@ class Source(SourceText):
         names_by_key: dict[tuple[str, bool], dict[str, None]] = {}
         for node in self.all_of(ast.Attribute):
             if isinstance(node.value, ast.Name | ast.Attribute):
-                parent = self.parents[node]
-                is_called = isinstance(parent, ast.Call) and parent.func is node
-                names_by_key.setdefault((ast.dump(node.value), is_called), {})[node.attr] = None
+                key = ast.dump(node.value), self.is_called(node)
+                names_by_key.setdefault(key, {})[node.attr] = None
         return {key: list(names) for key, names in names_by_key.items()}
+
+    def is_called(self, node: ast.expr) -> bool:
+        """Whether an expression is the function of a call."""
+        parent = self.parents[node]
+        return isinstance(parent, ast.Call) and parent.func is node
 
     @cached_property
     def literals(self) -> dict[type, list[tuple[str, int]]]:

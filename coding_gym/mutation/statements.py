@@ -25,7 +25,7 @@ def statement(site: Site) -> Iterator[Change]:
 
 def return_early(site: Site) -> Iterator[Change]:
     """Inserts an early ``return`` of the variable that the function returns at its end."""
-    node, function = site.node, site.function
+    node, function = site.node, site.scope.function
     if function is None or not isinstance(node, ast.Assign | ast.AugAssign | ast.Expr):
         return
     result = _result(function)
@@ -50,9 +50,7 @@ def _delete(site: Site, node: ast.stmt) -> Change:
     bug = _missing_bug(node)
     if len(site.block) == 1:
         return site.put(*site.source.span(node), "pass", 0.6, bug)
-    first = first_line(node)
-    while first > 1 and site.source.line(first - 1).lstrip().startswith("#"):
-        first -= 1  # deletes the comment above too
+    first = site.source.first_comment(first_line(node))
     return site.put(*site.source.line_span(first, node.end_lineno or first), "", 0.6, bug)
 
 

@@ -1,9 +1,11 @@
 """Fault localisation: traces the visible tests and ranks the program's statements."""
 
 import heapq
+import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import groupby, pairwise, takewhile
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.mutation.source import Source
@@ -21,6 +23,10 @@ _MAX_SOURCE_BYTES = 100_000  # of all files together
 _MAX_FIRST_BYTES = 400_000  # of the first file, which may exceed the limit of all files
 _MAX_DEPTH = 200  # of a syntax tree; chains of a thousand `elif` would exhaust the stack
 _CONTINUE = "--continue-on-collection-errors"
+_PYTEST = (["python", "-m", "pytest"], ["python3", "-m", "pytest"], ["pytest"])
+_NOT_WORDS = re.compile(r"\\\n|(?<=\s)\d+(?=[<>])")  # line continuations and descriptors
+_SEPARATOR = re.compile(r"[;&\n]+")
+_REDIRECTION = re.compile(r"&?[<>]+[&|]?")
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,8 +37,8 @@ class Baseline:
         failing: Ids of the failing tests that a repair must fix; at most 12.
         passing: Ids of the tests that passed.
         arguments: The arguments of pytest.
-        in_order: Whether the tests in ``failing`` depend on other tests: some of them pass without
-            the other tests. Every trial then runs all tests.
+        needs_all_tests: Whether a test in ``failing`` does not fail when it runs without the other
+            tests. Every trial then runs all tests.
         cpu_s: Processor seconds of the failing tests without tracing, including the start of their
             process.
     """
@@ -40,7 +46,7 @@ class Baseline:
     failing: tuple[str, ...]
     passing: tuple[str, ...] = field(default=(), repr=False)
     arguments: tuple[str, ...] = ()
-    in_order: bool = False
+    needs_all_tests: bool = False
     cpu_s: float = 0.0
 
 
@@ -67,19 +73,37 @@ class Localisation:
 
 
 def arguments_from(visible_test_command: str) -> tuple[str, ...]:
-    """Returns pytest's arguments in a test command; ``-q`` for commands of other programs.
+    """Returns the arguments of all pytest commands in a test command; () for other programs.
 
     Args:
-        visible_test_command: A shell command such as ``python -m pytest -q tests``.
+        visible_test_command: A shell command such as ``python -m pytest -q tests``, or several,
+            joined by ``&&`` or ``;``.
     """
     try:
-        words = shlex.split(visible_test_command)
-    except ValueError:
-        words = []
-    for start in (["python", "-m", "pytest"], ["python3", "-m", "pytest"], ["pytest"]):
-        if words[: len(start)] == start:
-            return tuple(words[len(start) :])
-    return ("-q",)
+        commands = _commands(visible_test_command)
+    except ValueError:  # an unclosed quotation mark
+        return ()
+    arguments: list[str] = []
+    for words in commands:
+        start = next((start for start in _PYTEST if words[: len(start)] == start), None)
+        if start is None:
+            return ()
+        arguments += words[len(start) :]
+    return tuple(arguments)
+
+
+def _commands(text: str) -> list[list[str]]:
+    """Returns the words of each command in a shell command, without pipes and redirections."""
+    punctuation = "();<>|&\n"
+    lexer = shlex.shlex(_NOT_WORDS.sub("", text), posix=True, punctuation_chars=punctuation)
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
+    commands = []
+    for is_separator, words in groupby(lexer, lambda word: bool(_SEPARATOR.fullmatch(word))):
+        if not is_separator:
+            first_in_pipe = takewhile(lambda word: not word.startswith("|"), words)
+            pairs = pairwise(["", *first_in_pipe])
+            commands.append([p[1] for p in pairs if not any(map(_REDIRECTION.fullmatch, p))])
+    return commands
 
 
 def localise(suite: Suite) -> Localisation | None:
@@ -108,7 +132,7 @@ def localise(suite: Suite) -> Localisation | None:
 
 def _localisation(suite: Suite, traced_run: SuiteRun, arguments: tuple[str, ...]) -> Localisation:
     failing_tests = _select_failing(traced_run)
-    in_order, cpu_s = _run_alone(suite, failing_tests) if failing_tests else (False, 0.0)
+    needs_all_tests, cpu_s = _run_alone(suite, failing_tests) if failing_tests else (False, 0.0)
     spectrum = _spectrum(traced_run, failing_tests)
     sources = _read_sources(suite, _paths(traced_run, spectrum)) if failing_tests else {}
     return Localisation(
@@ -116,7 +140,7 @@ def _localisation(suite: Suite, traced_run: SuiteRun, arguments: tuple[str, ...]
             failing=failing_tests,
             passing=traced_run.passed,
             arguments=arguments,
-            in_order=in_order,
+            needs_all_tests=needs_all_tests,
             cpu_s=cpu_s,
         ),
         spectrum=spectrum,
@@ -144,8 +168,8 @@ def _run_alone(suite: Suite, failing_tests: tuple[str, ...]) -> tuple[bool, floa
     """Runs the failing tests alone; returns whether any result changes, and the CPU seconds."""
     before_s = suite.spent_s
     run = suite.run(Attempt(tests=failing_tests, cpu_s=_ALONE_CPU_S, limit_s=TEST_CPU_S))
-    in_order = run is not None and set(run.failed) != set(failing_tests)
-    return in_order, suite.spent_s - before_s
+    needs_all_tests = run is not None and set(run.failed) != set(failing_tests)
+    return needs_all_tests, suite.spent_s - before_s
 
 
 def _spectrum(run: SuiteRun, failing_tests: tuple[str, ...]) -> Spectrum:

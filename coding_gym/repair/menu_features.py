@@ -41,7 +41,7 @@ MENU_FEATURES: tuple[str, ...] = (
     "num_candidates",  # as a share of the slots
     "num_failing",
     "share_tried",
-    "changed",  # whether a candidate is in place
+    "changed",  # whether the tree may differ from the base
     "tests_current",  # whether the tests ran after the last change
     "fraction_fixed",  # in the run after the last change
     "broke_others",

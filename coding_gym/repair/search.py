@@ -7,7 +7,7 @@ from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import TEST_CPU_S, Baseline, Localisation
 from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun
 
-# A candidate can be slower than the program; a run above this limit probably never ends.
+# The CPU limit of a trial is 1.5 times the baseline plus 0.5 s; a slower run probably never ends.
 _CPU_FACTOR, _MIN_CPU_S = 1.5, 0.5
 _SUITE_CPU_S = 30.0
 # Most searches end at this limit before the time limit, so results depend little on the machine.
@@ -49,7 +49,7 @@ def try_candidate(
         GradingError, SandboxError: The infrastructure failed.
     """
     files = {candidate.path: candidate.applied(texts[candidate.path]).encode()}
-    if not baseline.in_order:  # otherwise, the failing tests have other results alone
+    if not baseline.needs_all_tests:
         attempt = Attempt(
             files=files,
             tests=baseline.failing,

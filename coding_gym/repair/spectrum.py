@@ -95,7 +95,7 @@ def _names_read(statement: Statement) -> set[str]:
 
 def _names_bound(site: Site) -> list[str]:
     statement = site.node
-    if site.function is not None:
+    if site.scope.function is not None:
         return []
     if isinstance(statement, ast.Assign):
         targets = statement.targets

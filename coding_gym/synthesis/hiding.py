@@ -4,6 +4,7 @@ import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from coding_gym import syntax
+from coding_gym.source_text import SourceText
 from coding_gym.syntax import Function, first_line
 
 
@@ -33,14 +34,14 @@ def _without_functions(text: str, starts: Collection[int]) -> str | None:
         tree = syntax.parse(text)
     except (SyntaxError, ValueError):
         return None
-    lines = text.split("\n")
+    lines, source = text.split("\n"), SourceText(text)
     removed_lines: set[int] = set()
     pass_lines: dict[int, str] = {}
     num_removed = 0
     for body, is_block in _statement_lists(tree):
         functions = [n for n in body if isinstance(n, Function) and first_line(n) in starts]
         num_removed += len(functions)
-        removed_lines.update(*(_lines_of(node, lines) for node in functions))
+        removed_lines.update(*(_lines_of(node, lines, source) for node in functions))
         if functions and len(functions) == len(body) and is_block:
             pass_lines[first_line(functions[0])] = " " * functions[0].col_offset + "pass"
     if num_removed != len(starts):
@@ -62,11 +63,9 @@ def _statement_lists(tree: ast.Module) -> Iterator[tuple[list[ast.stmt], bool]]:
                 yield body, owner is not tree
 
 
-def _lines_of(node: Function, lines: list[str]) -> set[int]:
+def _lines_of(node: Function, lines: list[str], source: SourceText) -> set[int]:
     """Returns the lines of a function, of the comments above and of the blank lines below."""
-    first, last = first_line(node), node.end_lineno or node.lineno
-    while first > 1 and lines[first - 2].lstrip().startswith("#"):
-        first -= 1
+    first, last = source.first_comment(first_line(node)), node.end_lineno or node.lineno
     while last < len(lines) and not lines[last].strip():
         last += 1
     return set(range(first, last + 1))

@@ -31,13 +31,21 @@ def read_environments(environments: Environments) -> dict[str, EnvironmentRow]:
             ``test_command``, ``test_report``, ``grading_timeout_s`` and ``excluded_tests``.
 
     Raises:
-        InvalidTaskError: An entry is malformed; the message names file, line, field and value.
+        InvalidTaskError: An entry is malformed, or repeats an id; the message names file, line,
+            field and value.
         InvalidArgumentError: The file does not exist.
     """
     entries: dict[str, EnvironmentRow] = {}
+    locations: dict[str, str] = {}
     for where, task_id, entry in _raw_entries(environments):
         if not isinstance(entry, Mapping):
             raise InvalidTaskError(f"{where}: must be an object, got {repr(entry)[:80]}")
+        if task_id in locations:
+            raise InvalidTaskError(
+                f"{where}: field 'instance_id' must be unique, but {task_id!r} is already in "
+                f"{locations[task_id]}"
+            )
+        locations[task_id] = where
         fields = {key: value for key, value in entry.items() if key != "instance_id"}
         entries[task_id] = parse(EnvironmentRow, fields, where, is_closed=True)
     return entries

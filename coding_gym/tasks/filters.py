@@ -112,5 +112,7 @@ def _texts(name: str, argument: str | Sequence[str]) -> tuple[str, ...]:
     values = (argument,) if isinstance(argument, str) else argument
     is_list = isinstance(values, Iterable) and all(isinstance(value, str) for value in values)
     if not is_list or not tuple(values):
-        raise InvalidArgumentError(f"{name} must be text or a list of texts, got {argument!r}")
+        raise InvalidArgumentError(
+            f"{name} must be text or a list of at least one text, got {argument!r}"
+        )
     return tuple(values)

@@ -91,7 +91,7 @@ def read_task_folder(folder: Path) -> Task:
     task = read_task(data | fields, str(path), is_closed=True)
     if not task.fail_to_pass:
         raise InvalidTaskError(f"{path}: field 'fail_to_pass' must name a test, got none")
-    hidden = _read_hidden(folder / _HIDDEN)
+    hidden = read_hidden(folder / _HIDDEN)
     if task.runner == "pytest":  # ids of other runners do not name files
         _check_tests(task.expected_tests, tree, hidden, path)
     base_versions = _hidden_at_base(tree, gold, hidden, is_fixed, folder / _GOLD)
@@ -130,12 +130,19 @@ def _read_gold(folder: Path, *, required: bool) -> Patch:
     return gold
 
 
-def _read_hidden(folder: Path) -> dict[str, str]:
-    """Returns the text of each hidden file by its path relative to the tree."""
+def read_hidden(folder: Path) -> dict[str, str]:
+    """Returns the text of each file of hidden tests by its path relative to ``folder``.
+
+    Files in ``__pycache__`` are skipped.
+
+    Raises:
+        InvalidTaskError: A file is binary.
+    """
     files = {}
     for path in sorted(folder.rglob("*")):
-        if path.is_file() and "__pycache__" not in path.parts:
-            files[path.relative_to(folder).as_posix()] = _read_hidden_file(path)
+        name = path.relative_to(folder)
+        if path.is_file() and "__pycache__" not in name.parts:
+            files[name.as_posix()] = _read_hidden_file(path)
     return files
 
 

@@ -8,8 +8,8 @@ from typing import Any
 
 from coding_gym.errors import InvalidTaskError
 from coding_gym.patch import Patch
-from coding_gym.tasks.folder import manifests, read_toml
-from coding_gym.tasks.rows import read_text
+from coding_gym.tasks.folder import manifests, read_hidden, read_toml
+from coding_gym.tasks.rows import LocatedRow, read_text
 from coding_gym.tasks.task_row import Text, row_error, value_of
 
 _INSTRUCTION = "instruction.md"
@@ -42,7 +42,7 @@ def has_harbor_tasks(folder: Path) -> bool:
     return any(path.with_name(_INSTRUCTION).is_file() for path in manifests(folder))
 
 
-def harbor_rows(folder: Path) -> Iterator[tuple[str, Any]]:
+def harbor_rows(folder: Path) -> Iterator[LocatedRow]:
     """Yields (where, row) for each task folder, in order of paths.
 
     The row is an InvalidTaskError if the task is malformed or needs a feature that no sandbox
@@ -61,7 +61,10 @@ def _row(path: Path) -> dict[str, Any]:
     folder = path.parent
     manifest = _manifest(path)
     _refuse_unsupported(path, manifest)
-    hidden = {f"{TESTS}/{name}": text for name, text in _tests(folder).items()}
+    tests = read_hidden(folder / "tests")
+    if "test.sh" not in tests:
+        raise InvalidTaskError(f"{folder}/tests/test.sh is missing; add this script")
+    hidden = {f"{TESTS}/{name}": text for name, text in tests.items()}
     variables = _variables(path, manifest, "verifier.env")
     patches = sorted((folder / "solution").glob("*.patch"))
     name = value_of(manifest, "task.name", Text, str(path), folder.name)
@@ -71,7 +74,7 @@ def _row(path: Path) -> dict[str, Any]:
         "image": _image(path, manifest),
         "image_path": _workdir(path, manifest),
         "problem_statement": _instruction(folder / _INSTRUCTION),
-        "patch": read_text(patches[0]) if len(patches) == 1 else "",
+        "patch": read_text(patches[0], "surrogateescape") if len(patches) == 1 else "",
         "test_patch": Patch.between({}, hidden).text,
         "FAIL_TO_PASS": [REWARD],
         "repo": str(manifest.get("metadata.repo", "")) or name.partition("/")[0],
@@ -155,19 +158,6 @@ def _variables(path: Path, manifest: Mapping[str, Any], field: str) -> dict[str,
         if "${" in str(value):
             raise _refusal(path, field, f"{name}={value}")
     return {name: str(value) for name, value in variables.items()}
-
-
-def _tests(folder: Path) -> dict[str, str]:
-    """Returns the text of each file in ``tests/`` by its path relative to that folder."""
-    tests = folder / "tests"
-    files = {
-        str(file.relative_to(tests)): read_text(file)
-        for file in sorted(tests.rglob("*"))
-        if file.is_file()
-    }
-    if "test.sh" not in files:
-        raise InvalidTaskError(f"{folder}/tests/test.sh is missing; add this script")
-    return files
 
 
 def _instruction(path: Path) -> str:

@@ -103,11 +103,11 @@ def _with_environments(tasks: tuple[Task, ...], environments: "Environments") ->
         with_environment,
     )
 
-    if str(environments) == SWE_BENCH_TABLES:
+    if environments == SWE_BENCH_TABLES:
         from coding_gym.tasks.recipe_tables import recipe_entries  # late: imports the sandbox
 
         environments = recipe_entries(tasks)
-    elif str(environments) == IMAGES:
+    elif environments == IMAGES:
         environments = image_entries(tasks)
     entries = read_environments(environments)
     if not any(task.task_id in entries for task in tasks):

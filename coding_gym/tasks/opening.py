@@ -17,11 +17,11 @@ from coding_gym.tasks.folder import MANIFEST, manifests, read_folder, read_task_
 from coding_gym.tasks.harbor import harbor_rows, has_harbor_tasks
 from coding_gym.tasks.host_paths import with_paths
 from coding_gym.tasks.hugging_face import is_dataset_id, read_dataset
-from coding_gym.tasks.rows import Row, file_rows, row_files
+from coding_gym.tasks.rows import LocatedRow, file_rows, row_files
 from coding_gym.tasks.sources import unified_row
 from coding_gym.tasks.task_row import read_task, row_label
 
-_Rows = tuple[Iterable[Row], Path | None]
+_Rows = tuple[Iterable[LocatedRow], Path | None]
 """Rows, and the base folder of their relative paths; None, for hub rows, forbids local paths."""
 
 

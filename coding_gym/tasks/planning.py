@@ -11,6 +11,7 @@ from coding_gym.grading.runners import get_runner, missing_runtime
 from coding_gym.task import Task
 from coding_gym.tasks.folder import PLAN, read_folder
 from coding_gym.tasks.usable import check_usable
+from coding_gym.whole_file import write_whole
 from coding_gym.workspace import TemplateStore
 
 
@@ -29,10 +30,7 @@ def write_plans(folder: Path, *, num_workers: int = 1) -> Iterator[tuple[str, st
     """
     store = TemplateStore()
 
-    def write(manifest: str, task: Task | InvalidTaskError) -> tuple[str, str]:
-        if isinstance(task, InvalidTaskError):
-            raise task
-        check_usable(task, manifest)
+    def write(manifest: str, task: Task) -> tuple[str, str]:
         if task.impossible_test or not get_runner(task.runner).negates(task):
             return task.task_id, "needs no plan: the grader does not negate its tests"
         if missing_program := missing_runtime(task):
@@ -42,11 +40,20 @@ def write_plans(folder: Path, *, num_workers: int = 1) -> Iterator[tuple[str, st
         if not plan.is_calibrated:
             problem = "is missing, does not apply, or no expected test passes with it in every run"
             return task.task_id, f"the gold patch {problem}"
-        text = plan.to_text(plan_key(task, template))
-        Path(manifest).with_name(PLAN).write_text(text, encoding="utf-8")
+        write_whole(Path(manifest).with_name(PLAN), plan.to_text(plan_key(task, template)))
         levels = levels_text(plan.counts(task.fail_to_pass))
         return task.task_id, f"{levels} · bits {plan.num_bits(task.fail_to_pass)}"
 
+    entries = list(_usable_tasks(folder))
     with ThreadPoolExecutor(num_workers) as pool:
-        for future in [pool.submit(write, *entry) for entry in read_folder(folder)]:
+        for future in [pool.submit(write, *entry) for entry in entries]:
             yield future.result()
+
+
+def _usable_tasks(folder: Path) -> Iterator[tuple[str, Task]]:
+    """Yields (manifest path, task); raises the InvalidTaskError of a task that cannot be graded."""
+    for manifest, task in read_folder(folder):
+        if isinstance(task, InvalidTaskError):
+            raise task
+        check_usable(task, manifest)
+        yield manifest, task

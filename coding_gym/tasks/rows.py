@@ -9,7 +9,7 @@ from typing import Any
 from coding_gym.errors import InvalidTaskError
 from coding_gym.optional import import_extra
 
-Row = tuple[str, Any]
+LocatedRow = tuple[str, Any]
 """The position of a row, for error messages, and its value."""
 
 # Names of the files of a split on the hub: "train.jsonl", "test-00000-of-00003.parquet".
@@ -45,7 +45,7 @@ def row_files(folder: Path) -> tuple[Path, ...]:
     return tuple(sorted(paths))
 
 
-def file_rows(path: Path) -> Iterator[Row]:
+def file_rows(path: Path) -> Iterator[LocatedRow]:
     """Yields (where, row) for every row of a ``.jsonl``, ``.json`` or ``.parquet`` file.
 
     For a line that is not JSON, the row is an InvalidTaskError, and reading continues. If the file
@@ -64,7 +64,7 @@ def file_rows(path: Path) -> Iterator[Row]:
         yield where, _with_split(row, match[1]) if match else row
 
 
-def read_jsonl(path: Path) -> Iterator[Row]:
+def read_jsonl(path: Path) -> Iterator[LocatedRow]:
     """Yields (where, value) for every line of ``path`` that is not blank.
 
     Raises:
@@ -76,7 +76,7 @@ def read_jsonl(path: Path) -> Iterator[Row]:
         yield where, value
 
 
-def _jsonl(path: Path) -> Iterator[Row]:
+def _jsonl(path: Path) -> Iterator[LocatedRow]:
     # `splitlines` would also split at U+2028, which JSON texts can contain.
     for number, line in enumerate(read_text(path).removeprefix("\ufeff").split("\n"), 1):
         if line.strip():
@@ -87,7 +87,7 @@ def _jsonl(path: Path) -> Iterator[Row]:
                 yield where, error
 
 
-def read_json(path: Path) -> Iterator[Row]:
+def read_json(path: Path) -> Iterator[LocatedRow]:
     """Yields (where, value) for each item of the list in ``path``, or for its only value."""
     value = _parse_json(read_text(path).removeprefix("\ufeff"), str(path))
     if isinstance(value, list):
@@ -96,7 +96,7 @@ def read_json(path: Path) -> Iterator[Row]:
         yield str(path), value
 
 
-def _read_parquet(path: Path) -> Iterator[Row]:
+def _read_parquet(path: Path) -> Iterator[LocatedRow]:
     pyarrow = import_extra("pyarrow", "datasets")
     parquet = import_extra("pyarrow.parquet", "datasets")
     try:

@@ -44,6 +44,16 @@ def test_tap_names_subtests_as_node_and_perl_print_them() -> None:
         assert set(run.statuses) == {"outer > in one", "outer"}
 
 
+def test_tap_diagnostics_are_not_read_as_tests() -> None:
+    run = read_tap(
+        "not ok 1 - a\n  ---\n  ok: true\n\n  not ok 2 - b\n  ...\n"
+        "    ok 1 - c\n      ---\n      ok: true\n"  # a block without an end
+        "ok 2 - d\n1..2\n"
+    )
+    assert run.ended
+    assert run.statuses == {"a": FAILED, "c": PASSED, "d": PASSED}
+
+
 def test_incomplete_tap_is_detected() -> None:
     cases = {
         "no plan": "ok 1 - a\n",

@@ -22,6 +22,10 @@ EXPECTED = [
     ("argument", "f(a, (b), c)\n", "f((b), a, c)\n"),
     ("argument", "f(a, (b))\n", "f(a)\n"),
     ("keyword", "x = sorted(a, reverse=True)\n", "x = sorted(a, reverse=False)\n"),
+    ("keyword", "f(a=(1),  b=2)\n", "f(b=2)\n"),
+    ("keyword", "f(a=(1),  b=2)\n", "f(a=(1))\n"),
+    ("keyword", "f(a=1, **b)\n", "f(**b)\n"),
+    ("keyword", "f(a=1)\n", "f()\n"),
     ("variable", "x = a.start\ny = a.end\n", "x = a.end\ny = a.end\n"),
     ("method", "x = a.lower()\n", "x = a.casefold()\n"),
     (
@@ -68,7 +72,7 @@ BUGS = [
     ),
     ("exception_class", 'def f():\n    raise KeyError("x")\n', 'raise IndexError("x")'),
     ("loop", "def f(a):\n    for b in a:\n        continue\n", "        break\n"),
-    ("string_method", "def f(a):\n    return a.strip()\n", "a.lstrip()"),
+    ("wrong_method", "def f(a):\n    return a.strip()\n", "a.lstrip()"),
 ]
 # Many constructs, so that every template proposes an edit.
 DENSE = '''\

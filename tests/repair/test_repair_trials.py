@@ -135,8 +135,16 @@ def test_test_module_that_fails_at_base_is_ignored(program: Any) -> None:
         ("python -m pytest -q tests", ("-q", "tests")),
         ("python3 -m pytest 'a b'", ("a b",)),
         ("pytest", ()),
-        ("make test", ("-q",)),
-        ("python -m pytest '", ("-q",)),
+        ("pytest -q a.py && python -m pytest b.py; ", ("-q", "a.py", "b.py")),
+        (
+            "pytest 'a.py::t[x;y]' -n 2 2>&1 >log | tail -5 ; pytest b",
+            ("a.py::t[x;y]", "-n", "2", "b"),
+        ),
+        ("pytest a.py || true", ("a.py",)),
+        ("pytest \\\n a.py\npytest b.py", ("a.py", "b.py")),
+        ("make test", ()),
+        ("cd sub && pytest a.py", ()),
+        ("python -m pytest '", ()),
     ],
 )
 def test_arguments_come_from_the_test_command_of_a_task(
@@ -161,7 +169,7 @@ def searched(suite: Suite) -> tuple[Localisation, Candidate | None]:
 
 def test_order_dependent_failure_is_tried_in_order(suite_of: Any) -> None:
     localisation, repair = searched(suite_of(BAG))
-    assert localisation.baseline.in_order
+    assert localisation.baseline.needs_all_tests
     assert localisation.baseline.failing == ("test_bag.py::test_two",)
     assert repair is not None
     assert repair.template == "default"

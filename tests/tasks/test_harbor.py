@@ -84,6 +84,23 @@ def test_line_endings_are_kept(write: Write) -> None:
     assert "+x\r\n" in task.test_patch
 
 
+def test_caches_are_skipped_and_other_bytes_are_kept(write: Write) -> None:
+    gold = Patch.between({"a": "1\udcff\n"}, {"a": "2\udcff\n"}).text
+    folder = write()
+    for name, data in {
+        "tests/__pycache__/a.pyc": b"\xff\0",
+        "tests/a.txt": b"x\xff\n",
+        "solution/a.patch": gold.encode("utf-8", "surrogateescape"),
+    }.items():
+        path = folder / name
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(data)
+    (task,) = load_tasks(folder)
+    assert task.gold_patch == gold
+    assert "+x\udcff\n" in task.test_patch
+    assert ".pyc" not in task.test_patch
+
+
 def test_manifest_workdir_overrides_dockerfile(write: Write) -> None:
     manifest = MANIFEST.replace("[verifier]", 'workdir = "/src"\n[verifier]')
     (task,) = load_tasks(write(**{"task.toml": manifest}))

@@ -9,9 +9,10 @@ import pytest
 from episodes import raising, run_command
 from sandbox_fixtures import write_rows
 
-from coding_gym.errors import InvalidArgumentError, UnknownTaskError
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError, UnknownTaskError
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.new_folder import write_new_task
+from coding_gym.tasks.planning import write_plans
 
 pytestmark = pytest.mark.slow
 
@@ -55,6 +56,20 @@ def test_tasks_whose_tests_cannot_be_negated_need_no_plan(tmp_path: Path) -> Non
     gold.write_text(gold.read_text().replace("\n+", "\n+    raise #"))
     assert "no expected test passes" in run_command("tasks", "plan", tmp_path)
     assert not (tmp_path / "task" / "plan.json").exists()
+
+
+def test_malformed_folder_is_reported_before_any_plan_is_made(tmp_path: Path) -> None:
+    write_new_task(tmp_path / "first")
+    write_new_task(tmp_path / "last")
+    manifest = tmp_path / "last" / "task.toml"
+    text = manifest.read_text()
+    for malformed_text in ("id = 3\n", f'runner = "nope"\n{text}'):
+        manifest.write_text(malformed_text)
+        with (
+            mock.patch("coding_gym.tasks.planning.new_plan", raising(AssertionError("a plan"))),
+            pytest.raises(InvalidTaskError),
+        ):
+            list(write_plans(tmp_path))
 
 
 def test_command_names_its_files_and_the_next_command(tmp_path: Path) -> None:

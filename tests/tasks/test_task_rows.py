@@ -201,6 +201,16 @@ def test_wrong_line_of_environments_is_refused_with_file_and_field(tmp_path, lin
     assert repr(field) in message
 
 
+def test_repeated_entry_of_environments_is_refused(tmp_path):
+    path = tmp_path / "environments.jsonl"
+    entry = {"instance_id": "owner__name-1", "grading_timeout_s": 5}
+    path.write_text(f"{json.dumps(entry)}\n{json.dumps(entry)}\n")
+    message = refusal([ROW], environments=path)
+    assert message.startswith(f"{path} line 2: field 'instance_id'")
+    assert "'owner__name-1'" in message
+    assert f"{path} line 1" in message
+
+
 @pytest.mark.parametrize(
     ("task_id", "entry"),
     [

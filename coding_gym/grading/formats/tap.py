@@ -5,6 +5,7 @@ A run is incomplete without a plan, with another number of tests than planned, o
 """
 
 import re
+from collections.abc import Iterator
 
 from coding_gym.grade import TestStatus
 from coding_gym.grading.report import Run
@@ -13,16 +14,17 @@ _POINT = re.compile(r"( *)(not )?ok\b *(\d+)? *(?:- )?(.*)")
 _PLAN = re.compile(r"1\.\.(\d{1,9})\s*(?:#.*)?")
 _SUBTEST = re.compile(r"( *)# Subtest: (.*)")
 _DIRECTIVE = re.compile(r"(?<!\\)#\s*(skip|todo)\b.*", re.IGNORECASE)
+_YAML = re.compile(r"( +)---\s*")
 _ESCAPED = re.compile(r"\\([\\#])")
 
 
 def read_tap(output: str) -> Run:
-    """Returns the run in a TAP stream; ignores other lines."""
+    """Returns the run in a TAP stream; ignores YAML diagnostics and other lines."""
     run = Run(ended=True)
     plans: list[int] = []
     num_tests = 0
     titles: dict[int, str] = {}  # titles of the open subtests, by indentation
-    for line in output.splitlines():
+    for line in _lines_outside_yaml(output):
         if line.startswith("Bail out!"):
             run.ended = False
         elif match := _PLAN.fullmatch(line):
@@ -38,6 +40,23 @@ def read_tap(output: str) -> Run:
             _add(match, titles, run)
     run.ended = run.ended and plans == [num_tests]
     return run
+
+
+def _lines_outside_yaml(output: str) -> Iterator[str]:
+    """Yields the lines that are not in a block from an indented ``---`` to ``...``.
+
+    A line with less indentation also ends a block.
+    """
+    indent = ""
+    for line in output.splitlines():
+        if indent and (line.startswith(indent) or not line.strip()):
+            if line.rstrip() == f"{indent}...":
+                indent = ""
+        elif match := _YAML.fullmatch(line):
+            indent = match[1]
+        else:
+            indent = ""
+            yield line
 
 
 def _enclosing(titles: dict[int, str], depth: int) -> dict[int, str]:

@@ -12,9 +12,10 @@ from collections.abc import Iterable, Iterator
 from contextlib import suppress
 
 from coding_gym.grading.pytest_config import CONFIG_FILES
+from coding_gym.grading.selection import TEST_FOLDER_NAMES
 
 # Folders of tests and of test data.
-TEST_FOLDERS = ("/tests/*", "/test/*")
+TEST_FOLDERS = tuple(f"/{name}/*" for name in sorted(TEST_FOLDER_NAMES))
 
 # Files that pytest collects by default.
 COLLECTED = ("test_*.py", "*_test.py")
@@ -38,7 +39,8 @@ _JVM = (
     *("Test*.java", "*Test.java", "*Tests.java", "*TestCase.java", "*_TEST.java"),
     *(f"*{name}.{suffix}" for name in ("Test", "Spec") for suffix in ("kt", "groovy", "scala")),
     *(f"/src/{name}/*" for name in ("test", "androidTest", "integrationTest", "testFixtures")),
-    # Integration tests of Maven; src/it can also hold Italian texts, and EDIT.java is no test.
+    # Integration tests of Maven. `src/it` can be a folder of Italian translations, so only these
+    # suffixes count; the last patterns exclude EDIT.java.
     *(f"/src/it/{name}" for name in ("*.java", "*.groovy", "*.kt", "*.scala", "*.bsh")),
     *("/src/it/*.properties", "/src/it/*.xml", "/src/it/resources/*"),
     *("*[a-z0-9]IT.java", "*_IT.java"),

@@ -1,6 +1,6 @@
 """The pytest runner, which reports results from the test process over a private channel."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterable, Mapping
 
 from coding_gym.grading.pytest_config import CONFIG_FILES
 from coding_gym.grading.report import Run
@@ -54,7 +54,7 @@ class PytestRunner:
 
     def function_ids(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
         """Returns the node ids without parameters."""
-        return {test: (test.partition("[")[0],) for test in task.expected_tests}
+        return functions_of_tests(task.expected_tests)
 
     def run(
         self,
@@ -88,3 +88,8 @@ class PytestRunner:
             timeout_s=timeout_s,
             num_checks=num_checks,
         )
+
+
+def functions_of_tests(tests: Iterable[str]) -> dict[str, tuple[str, ...]]:
+    """Returns the node id without parameters of each test, by the test's id."""
+    return {test: (test.partition("[")[0],) for test in tests}

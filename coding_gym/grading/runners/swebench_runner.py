@@ -7,6 +7,7 @@ from coding_gym.calls import ExecResult
 from coding_gym.grading.formats.swebench import FORMAT_BY_REPO, FORMATS, PYTEST_FORMATS, read_log
 from coding_gym.grading.report import Run
 from coding_gym.grading.runners.output_runner import OutputRunner
+from coding_gym.grading.runners.pytest_runner import functions_of_tests
 from coding_gym.grading.runners.unittest_ids import methods, parse_id
 from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
@@ -47,7 +48,7 @@ class SweBenchRunner(OutputRunner):
         """Returns the functions that ids name, in formats of Python's test runners."""
         name = _format(task)
         if name in PYTEST_FORMATS:
-            return {test: (test.partition("[")[0],) for test in task.expected_tests}
+            return functions_of_tests(task.expected_tests)
         return methods(task.expected_tests, files) if name in {"sympy", "django"} else {}
 
 

@@ -36,11 +36,13 @@ def to_row(row: Row, where: str) -> Row:
     parser = value_of(config_fields, f"{_CONFIG}.log_parser", Text, where, "")
     run = how_tests_run(hidden_test_ids(row, where), command, parser)
     requirements = value_of(row, "requirements", Text, where, "")
-    installs = _install_commands(config_fields, requirements, where)
+    install_commands = _install_commands(config_fields, requirements, where)
+    if run["runner"] == "pytest":
+        install_commands = with_pytest(install_commands)
     docker_image = value_of(row, "docker_image", Text, where)
     derived_fields: dict[str, Any] = {
         **run,
-        "install_commands": with_pytest(installs) if run["runner"] == "pytest" else installs,
+        "install_commands": install_commands,
         "image": docker_image or value_of(row, "image_name", Text, where, ""),
     }
     if python := value_of(config_fields, f"{_CONFIG}.python", Text, where):
