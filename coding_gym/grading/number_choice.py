@@ -74,7 +74,7 @@ class Surroundings:
             return False  # the signs or the numbers of digits differ
         return self._features(words[0]) == self._features(other_words[0])
 
-    def _features(self, word: str) -> tuple[bool, ...]:
+    def _features(self, word: str) -> tuple[int, ...]:
         """Returns facts from which a reader could infer whether a number is the original."""
         number = int(word) if len(word) <= _MAX_DIGITS else 0
         return (
