@@ -18,6 +18,7 @@ from coding_gym.errors import (
     SandboxError,
     TemplateError,
 )
+from coding_gym.text.families import REASONING
 from coding_gym.tools.formats import ParsedAction, ReplyParser
 from coding_gym.trajectory import StopReason
 
@@ -100,6 +101,13 @@ def test_the_assistant_message_has_each_call_once() -> None:
     for text, content in ((" Done.\n", " Done.\n"), (null_calls, "Done.")):
         message = transcript.assistant_message(text, ReplyParser().read(text))
         assert message == {"role": "assistant", "content": content}
+
+
+@pytest.mark.parametrize(("opening", "closing"), REASONING)
+def test_reasoning_alone_is_no_content(opening: str, closing: str) -> None:
+    for reply in (f"{opening}plan", f"{opening}plan{closing}", f"plan{closing} \n"):
+        assert not transcript.has_content(reply)
+    assert transcript.has_content(f"{opening}plan{closing}Done.")
 
 
 def test_long_replies_are_searched_for_content_in_linear_time() -> None:
