@@ -250,42 +250,53 @@ class Episode:
         Raises:
             EpisodeError: The episode was not started, has ended, or was closed; or another call
                 uses it.
+            Exception: A tool of the toolset has a bug. The turn is discarded; as after Ctrl-C, the
+                next action ends the episode with ``SANDBOX_ERROR``.
         """
         with self._running("step"):
-            start = time.perf_counter()
-            reply = action if isinstance(action, Completion) else Completion(action)
-            self._messages, self._results = [], []
-            calls: tuple[ToolCall, ...] = ()
-            context = self._context  # another thread can call `close`
-            if context is None:
-                reason: StopReason | None = StopReason.SANDBOX_ERROR
-            else:
-                self.error = ""
-                is_stop = isinstance(action, Stop)
-                reason = StopReason.STOPPED if is_stop else self.usage.spent(self.bounds)
-            if context is not None and reason is None:
-                parsed = self._read(reply)
-                calls = parsed.calls
-                self._messages.append(transcript.assistant_message(str(reply), parsed))
-                reason = self._respond(context, reply, parsed)
-            self.usage.turns += 1
-            reason = reason or self.usage.spent(self.bounds)
-            reward = self._finish(reason) if reason else 0.0
-            turn = Turn.of(
-                reply,
-                # `trajectory` adds the ids of plain text, because encoding takes time.
-                token_ids=tuple(self._ids_of(reply)) if reply is action else (),
-                exact=reply.exact or isinstance(action, Stop),  # a Stop has no sampled ids
-                messages=tuple(self._messages),
-                calls=calls,
-                results=tuple(self._results),
-                observation=transcript.visible_text(self._messages),
-                reward=reward,
-                reward_parts={"resolved": reward} if reason else {},
-                duration_s=time.perf_counter() - start,
-            )
-            self._turns.append(turn)
-            return turn
+            usage = replace(self.usage)
+            try:
+                return self._play(action)
+            except BaseException as failure:
+                self.usage, self.error = usage, f"a turn was interrupted: {failure!r}"
+                self._free()
+                raise
+
+    def _play(self, action: str) -> Turn:
+        start = time.perf_counter()
+        reply = action if isinstance(action, Completion) else Completion(action)
+        self._messages, self._results = [], []
+        calls: tuple[ToolCall, ...] = ()
+        context = self._context  # another thread can call `close`
+        if context is None:
+            reason: StopReason | None = StopReason.SANDBOX_ERROR
+        else:
+            self.error = ""
+            is_stop = isinstance(action, Stop)
+            reason = StopReason.STOPPED if is_stop else self.usage.spent(self.bounds)
+        if context is not None and reason is None:
+            parsed = self._read(reply)
+            calls = parsed.calls
+            self._messages.append(transcript.assistant_message(str(reply), parsed))
+            reason = self._respond(context, reply, parsed)
+        self.usage.turns += 1
+        reason = reason or self.usage.spent(self.bounds)
+        reward = self._finish(reason) if reason else 0.0
+        turn = Turn.of(
+            reply,
+            # `trajectory` adds the ids of plain text, because encoding takes time.
+            token_ids=tuple(self._ids_of(reply)) if reply is action else (),
+            exact=reply.exact or isinstance(action, Stop),  # a Stop has no sampled ids
+            messages=tuple(self._messages),
+            calls=calls,
+            results=tuple(self._results),
+            observation=transcript.visible_text(self._messages),
+            reward=reward,
+            reward_parts={"resolved": reward} if reason else {},
+            duration_s=time.perf_counter() - start,
+        )
+        self._turns.append(turn)
+        return turn
 
     @contextmanager
     def access(self) -> Iterator[ToolContext]:
@@ -315,9 +326,14 @@ class Episode:
             self.error = str(failure)
             self._free()
 
-    def _free(self) -> None:
+    def _remove_context(self) -> tuple[ToolContext | None, Template | None]:
         with self._lock:
-            context, self._context, self.template = self._context, None, None
+            context, template = self._context, self.template
+            self._context = self.template = None
+        return context, template
+
+    def _free(self) -> None:
+        context, _ = self._remove_context()
         if context is not None:
             context.sandbox.close()
 
@@ -420,8 +436,7 @@ class Episode:
 
         The context is removed first, so that an episode is graded only once.
         """
-        context, template = self._context, self.template
-        self._context = self.template = None
+        context, template = self._remove_context()
         try:
             if context is None or template is None:
                 reason = StopReason.SANDBOX_ERROR
@@ -436,9 +451,6 @@ class Episode:
             reason, self.error = StopReason.GRADING_ERROR, str(failure)
         except InfrastructureError as failure:
             reason, self.error = StopReason.SANDBOX_ERROR, str(failure)
-        except BaseException as failure:  # includes Ctrl-C; the next action ends the episode
-            self.error = f"grading was interrupted: {failure!r}"
-            raise
         self.stop_reason = reason
         return float(self.grade is not None and self.grade.resolved)
 
