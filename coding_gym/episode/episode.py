@@ -180,12 +180,10 @@ class Episode:
                 another call uses it.
             SandboxError: The sandbox died.
         """
-        with self._running("snapshot"):
-            if self._context is None:
-                raise EpisodeError(f"snapshot needs a sandbox, which has failed: {self.error}")
+        with self._using_sandbox("snapshot") as (context, _):
             return EpisodeSnapshot(
                 task=self.task,
-                files=self._context.sandbox.snapshot(),
+                files=context.sandbox.snapshot(),
                 opening=self.opening,
                 turns=self.turns,
                 usage=replace(self.usage),
@@ -308,11 +306,9 @@ class Episode:
         Raises:
             EpisodeError: As for `snapshot`.
         """
-        with self._running("access"):
-            if self._context is None:
-                raise EpisodeError(f"access needs a sandbox, which has failed: {self.error}")
+        with self._using_sandbox("access") as (context, _):
             try:
-                yield self._context
+                yield context
             except InfrastructureError as failure:
                 self.discard_sandbox(failure)
                 raise
@@ -482,11 +478,12 @@ class Episode:
 
         Raises:
             PatchError: A patch cannot represent the tree, for example a tree that is too large.
-            SandboxError: The sandbox died.
+            EpisodeError, SandboxError: As for `snapshot`, before the end.
         """
-        if self._context is None or self.template is None:
+        if self.ended:
             return self._patch
-        return diff(self._context.sandbox, self.template)
+        with self._using_sandbox("patch") as (context, template):
+            return diff(context.sandbox, template)
 
     def trajectory(self) -> Trajectory:
         """Returns the record so far; the ids of plain replies are encodings, not exact."""
@@ -571,6 +568,15 @@ class Episode:
             yield
         finally:
             self._call_lock.release()
+
+    @contextmanager
+    def _using_sandbox(self, name: str) -> Iterator[tuple[ToolContext, Template]]:
+        """Yields context and template; raises EpisodeError as `_running`, or without a sandbox."""
+        with self._running(name):
+            context, template = self._context, self.template
+            if context is None or template is None:
+                raise EpisodeError(f"{name} needs a sandbox, which has failed: {self.error}")
+            yield context, template
 
 
 @cache

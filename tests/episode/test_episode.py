@@ -126,10 +126,23 @@ def test_rendering_escapes_control_characters() -> None:
     assert "\x1b" not in transcript.render(messages, "\x1b[2J")
 
 
-def test_an_episode_without_a_sandbox_has_no_snapshot(episode: Episode) -> None:
+def test_an_episode_without_a_sandbox_has_no_snapshot_and_no_patch(episode: Episode) -> None:
     episode.discard_sandbox(SandboxError("died"))
-    with pytest.raises(EpisodeError):
-        episode.snapshot()
+    for method in (episode.snapshot, episode.patch):
+        with pytest.raises(EpisodeError, match="died"):
+            method()
+
+
+def test_a_patch_needs_a_running_or_ended_episode(make: Make) -> None:
+    episode = make()
+    with pytest.raises(EpisodeError, match="before start"):
+        episode.patch()
+    episode.start()
+    with episode.access(), pytest.raises(EpisodeError, match="another call"):
+        episode.patch()
+    episode.close()
+    with pytest.raises(EpisodeError, match="closed"):
+        episode.patch()
 
 
 def test_snapshots_restore_only_into_new_episodes_of_their_task(
