@@ -8,10 +8,11 @@ from typing import Any
 
 import gymnasium as gym
 
-from coding_gym.arguments import at_least_one
+from coding_gym.arguments import at_least_one, check_arguments
 from coding_gym.envs.snapshot import EnvSnapshot, check_equal, settings_of
 from coding_gym.envs.spaces import ActionText, pad, token_arrays
 from coding_gym.episode import Episode, EpisodeConfig, transcript
+from coding_gym.episode.config import argument_names
 from coding_gym.episode.usage import Usage
 from coding_gym.errors import EpisodeError, InvalidArgumentError, UnknownTaskError
 from coding_gym.grade import Grade, GradeReason
@@ -84,6 +85,11 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         render_mode: str | None = None,
         **episode: Any,
     ) -> None:
+        check_arguments(
+            "CodingRepair-v0",
+            episode,
+            ("sampler", "max_obs_tokens", "render_mode", *argument_names()),
+        )
         if render_mode not in (None, "ansi"):
             raise InvalidArgumentError(f"render_mode must be None or 'ansi', got {render_mode!r}")
         self.render_mode = render_mode
