@@ -42,9 +42,7 @@ from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff
 
 # The notice after an empty or truncated reply that would otherwise end the episode.
-_NO_CONTENT = (
-    "The reply has no text outside its reasoning, or is cut off. Call a tool, or say what is done."
-)
+_NO_CONTENT = "The reply is truncated or has only reasoning. Call a tool, or say what is done."
 _MIN_TIMEOUT_S = 0.001  # because sandboxes require a timeout above 0
 
 _log = logging.getLogger(__name__)
@@ -204,7 +202,8 @@ class Episode:
         """
         if snapshot.task != self.task:
             raise EpisodeError(
-                f"restore needs an episode of the task {snapshot.task.task_id} with the same fields"
+                f"the snapshot is of task {snapshot.task.task_id}, but this episode has task "
+                f"{self.task.task_id} or other content of it; create the episode with snapshot.task"
             )
         self._open(partial(self.config.open, self.task, files=snapshot.files))
         self.opening, self._turns = snapshot.opening, list(snapshot.turns)
