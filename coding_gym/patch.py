@@ -267,7 +267,3 @@ def _unquote(name: str) -> str:
     except ValueError:
         raise PatchError(f"cannot read the quoted path {name}") from None
     return unescaped.decode("utf-8", "surrogateescape")
-
-
-# Used to grade the base tree of a task, because tests are not run for an empty patch.
-NO_REPAIR = Patch.between({}, {"coding_gym_validation.txt": "Nothing reads this file.\n"})

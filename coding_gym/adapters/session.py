@@ -15,11 +15,12 @@ from coding_gym.action import Stop
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.envs.chat_request import chat_request
 from coding_gym.envs.spaces import ActionText
+from coding_gym.episode.transcript import user_message
 from coding_gym.errors import EpisodeError, InfrastructureError, InvalidArgumentError
 from coding_gym.grade import Grade
 from coding_gym.text import CONTROL_TOKENS, neutralise
 from coding_gym.tools.formats import explains_format
-from coding_gym.trajectory import Message, StopReason
+from coding_gym.trajectory import Message
 from coding_gym.vector.sub_envs import WrapperEntry, make_envs
 
 LOST = "The repository could not be opened; there is nothing to do."
@@ -85,14 +86,20 @@ class Session:
         return cast("CodingRepairEnv", self.env.unwrapped)
 
     @property
+    def _last_info(self) -> dict[str, Any]:
+        if not self.info:
+            raise EpisodeError("there is no episode yet; start an episode first")
+        return self.info
+
+    @property
     def text(self) -> str:
         """The new text after the last action, with control tokens split."""
-        return neutralise(self.info["text"], self._control_tokens)
+        return neutralise(self._last_info["text"], self._control_tokens)
 
     @property
     def messages(self) -> list[Message]:
         """The new messages after the last action, except the policy's; control tokens are split."""
-        messages = self.info["messages"]
+        messages = self._last_info["messages"]
         return [self._neutral(message) for message in messages if message["role"] != "assistant"]
 
     def chat(self) -> dict[str, Any]:
@@ -107,12 +114,12 @@ class Session:
     @property
     def reward(self) -> float | None:
         """The reward of the last action; None after an infrastructure failure."""
-        return None if self.info["mask_sample"] else self._reward
+        return None if self._last_info["mask_sample"] else self._reward
 
     @property
     def total_reward(self) -> float | None:
         """The sum of the rewards so far; None after an infrastructure failure."""
-        return None if self.info["mask_sample"] else self._total
+        return None if self._last_info["mask_sample"] else self._total
 
     def summary(self) -> dict[str, Any]:
         """Returns the fields of the info that are JSON values and name no hidden tests."""
@@ -120,7 +127,8 @@ class Session:
 
     def metrics(self) -> dict[str, float]:
         """Returns the metrics of an ended episode for a trainer's log; see `outcome_metrics`."""
-        return outcome_metrics(self.info.get("grade"), is_lost=self.info["mask_sample"])
+        info = self._last_info
+        return outcome_metrics(info.get("grade"), is_lost=info["mask_sample"])
 
     def start(self, *, seed: int | None = None, **options: Any) -> None:
         """Starts an episode; the previous episode is discarded.
@@ -151,10 +159,8 @@ class Session:
         Raises:
             EpisodeError: There is no running episode.
         """
-        if not self.info:
-            raise EpisodeError("there is no episode to play; start an episode first")
+        reason = self._last_info["stop_reason"]
         if self.ended:
-            reason = self.info["stop_reason"]
             raise EpisodeError(f"the episode has ended ({reason}); start another episode")
         try:
             _, reward, self.terminated, truncated, self.info = self.env.step(action)
@@ -184,11 +190,8 @@ class Session:
     def _fail(self, failure: InfrastructureError) -> None:
         _log.warning(_FAILURE, self.info.get("task_id", "a task"), failure)
         self.ended, self.failure, self._reward = True, failure, 0.0
-        messages = [] if self.info else [{"role": "user", "content": LOST}]
-        opening = {"task_id": "", "turn": 0, "tool_calls": 0, "resolved": False}
-        masked = {"stop_reason": str(StopReason.SANDBOX_ERROR), "mask_sample": True}
-        texts = {"text": "" if self.info else LOST, "messages": messages, "error": str(failure)}
-        self.info = {**opening, **self.info, **texts, **masked}
+        news = {} if self.info else {"text": LOST, "messages": [user_message(LOST)]}
+        self.info = self.unwrapped.lost_info(self.info, failure) | news
 
 
 def outcome_metrics(grade: Grade | None, *, is_lost: bool) -> dict[str, float]:

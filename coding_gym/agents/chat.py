@@ -50,9 +50,9 @@ class Sampling(JsonRecord):
 class ChatAgent(Player):
     """Plays episodes with a chat model, by native tool calls or any text format.
 
-    The history is append-only; replies keep their call ids and argument strings. With the tool
-    format ``"auto"`` requests contain the tools' schemas; with any other format the system prompt
-    explains the tools, and calls and results are text.
+    The history is append-only; replies keep their call ids and argument strings. If the system
+    prompt explains the tool format, calls and results are text; otherwise requests contain the
+    tools' schemas.
 
     Args:
         client: Sends the requests.

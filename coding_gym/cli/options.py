@@ -8,7 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from coding_gym.errors import InvalidArgumentError, last_line
+from coding_gym.errors import InvalidArgumentError
+from coding_gym.program_output import last_line
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.tools import toolset_names
 from coding_gym.tools.formats import TOOL_FORMATS

@@ -8,10 +8,12 @@ from typing import Any
 
 import gymnasium as gym
 
-from coding_gym.arguments import at_least_one
+from coding_gym.arguments import at_least_one, check_arguments
 from coding_gym.envs.snapshot import EnvSnapshot, check_equal, settings_of
 from coding_gym.envs.spaces import ActionText, pad, token_arrays
 from coding_gym.episode import Episode, EpisodeConfig, transcript
+from coding_gym.episode.config import argument_names
+from coding_gym.episode.usage import Usage
 from coding_gym.errors import EpisodeError, InvalidArgumentError, UnknownTaskError
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.task import Task
@@ -19,7 +21,7 @@ from coding_gym.tasks import find_task, get_sampler
 from coding_gym.tasks.impossible import with_impossible
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import get_toolset
-from coding_gym.trajectory import Turn
+from coding_gym.trajectory import StopReason, Turn
 
 Observation = dict[str, Any]
 
@@ -83,6 +85,11 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         render_mode: str | None = None,
         **episode: Any,
     ) -> None:
+        check_arguments(
+            "CodingRepair-v0",
+            episode,
+            ("sampler", "max_obs_tokens", "render_mode", *argument_names()),
+        )
         if render_mode not in (None, "ansi"):
             raise InvalidArgumentError(f"render_mode must be None or 'ansi', got {render_mode!r}")
         self.render_mode = render_mode
@@ -194,6 +201,30 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         }
         ids = ids[:length] if turn is None else ids[-length:]  # programs print results last
         return pad(ids, self.tokenizer.pad_id, length), info
+
+    def lost_info(self, last_info: Mapping[str, Any], failure: Exception) -> dict[str, Any]:
+        """Returns the final info of an episode that was lost outside `step`.
+
+        Args:
+            last_info: The last info of the episode; empty if its start failed.
+            failure: The infrastructure failure.
+        """
+        start = {"task_id": "", "tool_calls": 0, "budget": Usage().left(self.config.limits)}
+        return {
+            **start,
+            **last_info,
+            "text": "",
+            "observation_cut": False,
+            "messages": [],
+            "turn": last_info["turn"] + 1 if last_info else 0,
+            "stop_reason": str(StopReason.SANDBOX_ERROR),
+            "error": str(failure),
+            "mask_sample": True,
+            "reward_parts": {"resolved": 0.0},
+            "resolved": False,
+            "grade": None,
+            "patch": "",
+        }
 
     def render(self) -> str | None:
         """Returns the transcript of the episode as text, or None without a render mode."""

@@ -55,11 +55,14 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
     recorded_settings = {**trajectory.settings, "toolset": trajectory.toolset}
     for name in ("task_digest", "toolset", "tool_format"):
         check_equal({name: settings[name]}, {name: recorded_settings.get(name)})
+    messages = [message for message in trajectory.messages if message["role"] == "assistant"][:turn]
+    if len(messages) < turn:
+        raise InvalidArgumentError(f"the record must have {turn} replies, got {len(messages)}")
+    replies = zip(trajectory.turns[:turn], messages, strict=True)
     observation, info = env.reset(options={"task_id": trajectory.task_id})
     first_difference = None
-    replies = [message for message in trajectory.messages if message["role"] == "assistant"]
-    for number, recorded_turn in enumerate(trajectory.turns[:turn], start=1):
-        action = recorded_turn.completion(replies[number - 1].get("reasoning_content", ""))
+    for number, (recorded_turn, message) in enumerate(replies, start=1):
+        action = recorded_turn.completion(message.get("reasoning_content", ""))
         observation, _, terminated, truncated, info = env.step(action)
         is_different = core.episode.turns[-1].observation != recorded_turn.observation
         if is_different and first_difference is None:

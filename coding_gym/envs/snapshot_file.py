@@ -79,6 +79,9 @@ def _read(path: Path) -> tuple[dict[str, Any], bytes]:
                     f"its format must be {_FORMAT}, got {document['format']!r}; save a new "
                     "snapshot with this version"
                 )
+            absent = {"task_id", "backend", "spec", "episode", *_JSON_FIELDS} - document.keys()
+            if absent:
+                raise ValueError(f"it has no {', '.join(sorted(absent))}")
             return document, archive.read(_FILES)
     except FileNotFoundError:
         raise InvalidArgumentError(f"the snapshot {path} does not exist") from None

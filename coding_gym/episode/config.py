@@ -120,8 +120,7 @@ class EpisodeConfig:
             InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
                 cannot be used.
         """
-        keywords = signature(cls.from_config).parameters.keys() - {"unknown"}
-        check_arguments("episode", unknown, sorted(keywords))
+        check_arguments("episode", unknown, argument_names())
         policy_tokenizer = get_tokenizer(tokenizer)
         check_format(tool_format, get_toolset(toolset).schemas, policy_tokenizer)
         if grading not in GRADINGS:
@@ -204,6 +203,11 @@ class EpisodeConfig:
             **({} if self.grading == "hidden" else {"grading": self.grading}),
             **({} if self.challenge == "resolved" else {"challenge": self.challenge}),
         }
+
+
+def argument_names() -> list[str]:
+    """Returns the names of the arguments of `EpisodeConfig.from_config`."""
+    return sorted(signature(EpisodeConfig.from_config).parameters.keys() - {"unknown"})
 
 
 def has_changed(task: Task, settings: Mapping[str, Any]) -> bool:

@@ -42,9 +42,7 @@ from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff
 
 # The notice after an empty or truncated reply that would otherwise end the episode.
-_NO_CONTENT = (
-    "The reply has no text outside its reasoning, or is cut off. Call a tool, or say what is done."
-)
+_NO_CONTENT = "The reply is truncated or has only reasoning. Call a tool, or say what is done."
 _MIN_TIMEOUT_S = 0.001  # because sandboxes require a timeout above 0
 
 _log = logging.getLogger(__name__)
@@ -180,12 +178,10 @@ class Episode:
                 another call uses it.
             SandboxError: The sandbox died.
         """
-        with self._running("snapshot"):
-            if self._context is None:
-                raise EpisodeError(f"snapshot needs a sandbox, which has failed: {self.error}")
+        with self._using_sandbox("snapshot") as (context, _):
             return EpisodeSnapshot(
                 task=self.task,
-                files=self._context.sandbox.snapshot(),
+                files=context.sandbox.snapshot(),
                 opening=self.opening,
                 turns=self.turns,
                 usage=replace(self.usage),
@@ -206,7 +202,8 @@ class Episode:
         """
         if snapshot.task != self.task:
             raise EpisodeError(
-                f"restore needs an episode of the task {snapshot.task.task_id} with the same fields"
+                f"the snapshot is of task {snapshot.task.task_id}, but this episode has task "
+                f"{self.task.task_id} or other content of it; create the episode with snapshot.task"
             )
         self._open(partial(self.config.open, self.task, files=snapshot.files))
         self.opening, self._turns = snapshot.opening, list(snapshot.turns)
@@ -250,42 +247,53 @@ class Episode:
         Raises:
             EpisodeError: The episode was not started, has ended, or was closed; or another call
                 uses it.
+            Exception: A tool of the toolset has a bug. The turn is discarded; as after Ctrl-C, the
+                next action ends the episode with ``SANDBOX_ERROR``.
         """
         with self._running("step"):
-            start = time.perf_counter()
-            reply = action if isinstance(action, Completion) else Completion(action)
-            self._messages, self._results = [], []
-            calls: tuple[ToolCall, ...] = ()
-            context = self._context  # another thread can call `close`
-            if context is None:
-                reason: StopReason | None = StopReason.SANDBOX_ERROR
-            else:
-                self.error = ""
-                is_stop = isinstance(action, Stop)
-                reason = StopReason.STOPPED if is_stop else self.usage.spent(self.bounds)
-            if context is not None and reason is None:
-                parsed = self._read(reply)
-                calls = parsed.calls
-                self._messages.append(transcript.assistant_message(str(reply), parsed))
-                reason = self._respond(context, reply, parsed)
-            self.usage.turns += 1
-            reason = reason or self.usage.spent(self.bounds)
-            reward = self._finish(reason) if reason else 0.0
-            turn = Turn.of(
-                reply,
-                # `trajectory` adds the ids of plain text, because encoding takes time.
-                token_ids=tuple(self._ids_of(reply)) if reply is action else (),
-                exact=reply.exact or isinstance(action, Stop),  # a Stop has no sampled ids
-                messages=tuple(self._messages),
-                calls=calls,
-                results=tuple(self._results),
-                observation=transcript.visible_text(self._messages),
-                reward=reward,
-                reward_parts={"resolved": reward} if reason else {},
-                duration_s=time.perf_counter() - start,
-            )
-            self._turns.append(turn)
-            return turn
+            usage = replace(self.usage)
+            try:
+                return self._play(action)
+            except BaseException as failure:
+                self.usage, self.error = usage, f"a turn was interrupted: {failure!r}"
+                self._free()
+                raise
+
+    def _play(self, action: str) -> Turn:
+        start = time.perf_counter()
+        reply = action if isinstance(action, Completion) else Completion(action)
+        self._messages, self._results = [], []
+        calls: tuple[ToolCall, ...] = ()
+        context = self._context  # another thread can call `close`
+        if context is None:
+            reason: StopReason | None = StopReason.SANDBOX_ERROR
+        else:
+            self.error = ""
+            is_stop = isinstance(action, Stop)
+            reason = StopReason.STOPPED if is_stop else self.usage.spent(self.bounds)
+        if context is not None and reason is None:
+            parsed = self._read(reply)
+            calls = parsed.calls
+            self._messages.append(transcript.assistant_message(str(reply), parsed))
+            reason = self._respond(context, reply, parsed)
+        self.usage.turns += 1
+        reason = reason or self.usage.spent(self.bounds)
+        reward = self._finish(reason) if reason else 0.0
+        turn = Turn.of(
+            reply,
+            # `trajectory` adds the ids of plain text, because encoding takes time.
+            token_ids=tuple(self._ids_of(reply)) if reply is action else (),
+            exact=reply.exact or isinstance(action, Stop),  # a Stop has no sampled ids
+            messages=tuple(self._messages),
+            calls=calls,
+            results=tuple(self._results),
+            observation=transcript.visible_text(self._messages),
+            reward=reward,
+            reward_parts={"resolved": reward} if reason else {},
+            duration_s=time.perf_counter() - start,
+        )
+        self._turns.append(turn)
+        return turn
 
     @contextmanager
     def access(self) -> Iterator[ToolContext]:
@@ -297,11 +305,9 @@ class Episode:
         Raises:
             EpisodeError: As for `snapshot`.
         """
-        with self._running("access"):
-            if self._context is None:
-                raise EpisodeError(f"access needs a sandbox, which has failed: {self.error}")
+        with self._using_sandbox("access") as (context, _):
             try:
-                yield self._context
+                yield context
             except InfrastructureError as failure:
                 self.discard_sandbox(failure)
                 raise
@@ -315,9 +321,14 @@ class Episode:
             self.error = str(failure)
             self._free()
 
-    def _free(self) -> None:
+    def _remove_context(self) -> tuple[ToolContext | None, Template | None]:
         with self._lock:
-            context, self._context, self.template = self._context, None, None
+            context, template = self._context, self.template
+            self._context = self.template = None
+        return context, template
+
+    def _free(self) -> None:
+        context, _ = self._remove_context()
         if context is not None:
             context.sandbox.close()
 
@@ -420,8 +431,7 @@ class Episode:
 
         The context is removed first, so that an episode is graded only once.
         """
-        context, template = self._context, self.template
-        self._context = self.template = None
+        context, template = self._remove_context()
         try:
             if context is None or template is None:
                 reason = StopReason.SANDBOX_ERROR
@@ -436,9 +446,6 @@ class Episode:
             reason, self.error = StopReason.GRADING_ERROR, str(failure)
         except InfrastructureError as failure:
             reason, self.error = StopReason.SANDBOX_ERROR, str(failure)
-        except BaseException as failure:  # includes Ctrl-C; the next action ends the episode
-            self.error = f"grading was interrupted: {failure!r}"
-            raise
         self.stop_reason = reason
         return float(self.grade is not None and self.grade.resolved)
 
@@ -470,11 +477,12 @@ class Episode:
 
         Raises:
             PatchError: A patch cannot represent the tree, for example a tree that is too large.
-            SandboxError: The sandbox died.
+            EpisodeError, SandboxError: As for `snapshot`, before the end.
         """
-        if self._context is None or self.template is None:
+        if self.ended:
             return self._patch
-        return diff(self._context.sandbox, self.template)
+        with self._using_sandbox("patch") as (context, template):
+            return diff(context.sandbox, template)
 
     def trajectory(self) -> Trajectory:
         """Returns the record so far; the ids of plain replies are encodings, not exact."""
@@ -559,6 +567,15 @@ class Episode:
             yield
         finally:
             self._call_lock.release()
+
+    @contextmanager
+    def _using_sandbox(self, name: str) -> Iterator[tuple[ToolContext, Template]]:
+        """Yields context and template; raises EpisodeError as `_running`, or without a sandbox."""
+        with self._running(name):
+            context, template = self._context, self.template
+            if context is None or template is None:
+                raise EpisodeError(f"{name} needs a sandbox, which has failed: {self.error}")
+            yield context, template
 
 
 @cache

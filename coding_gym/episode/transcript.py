@@ -6,14 +6,15 @@ import textwrap
 from collections.abc import Sequence
 from contextlib import suppress
 
+from coding_gym.text.families import REASONING
 from coding_gym.tools.formats import ParsedAction
 from coding_gym.tools.schemas import SHELLS
 from coding_gym.trajectory import Message
 
 _MAX_NAMES = 5  # paths in the note about excluded files
-_REASONING = re.compile(  # the channel marks are Gemma's; without \A the search is quadratic
-    r"\A.*(?:</think>|<channel\|>)|(?:<think>|<\|channel>thought).*", re.DOTALL
-)
+_OPENING, _CLOSING = ("|".join(map(re.escape, marks)) for marks in zip(*REASONING, strict=True))
+# Without \A the search is quadratic.
+_REASONING = re.compile(rf"\A.*(?:{_CLOSING})|(?:{_OPENING}).*", re.DOTALL)
 _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # characters that control a terminal
 
 

@@ -31,6 +31,9 @@ from coding_gym.workspace import Template
 CHALLENGES = ("resolved", "passed")
 """The ways to challenge a patch; see `grade`."""
 
+NO_REPAIR = Patch.between({}, {"coding_gym_validation.txt": "Nothing reads this file.\n"})
+"""A patch to grade the base tree, because tests are not run for an empty patch."""
+
 _GRADES_PER_CORE = 4  # more than 1, as some tests sleep or wait
 _GOLD_FACTOR = 10.0
 _MAX_NAMED = 3  # paths in a grade's detail

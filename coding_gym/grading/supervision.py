@@ -9,9 +9,10 @@ from types import MappingProxyType
 from typing import Any
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import GradingError, error_line, last_line
+from coding_gym.errors import GradingError
 from coding_gym.grading.pytest_config import NEUTRAL_OPTIONS
 from coding_gym.grading.report import Run
+from coding_gym.program_output import error_line, last_line
 from coding_gym.sandbox.protocol import Sandbox
 
 # Time limit of the supervisor beyond that of the run: it starts Python twice and sends the report.

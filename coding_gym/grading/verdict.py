@@ -4,9 +4,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from itertools import islice
 
-from coding_gym.errors import error_line
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading.report import Run
+from coding_gym.program_output import error_line
 from coding_gym.task import Task
 
 _MAX_NAMED = 3  # tests in a grade's detail

@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError, last_line
+from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
+from coding_gym.program_output import last_line
 from coding_gym.sandbox import layer_union
 from coding_gym.sandbox.backend_checks import check_spec, failed_probe, render_output
 from coding_gym.sandbox.docker_engine import LABELS, Engine, Image, connect, inspect

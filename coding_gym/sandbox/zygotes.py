@@ -18,8 +18,9 @@ from functools import cache
 from pathlib import Path
 from typing import IO, Any, Literal, TypeVar
 
-from coding_gym.errors import SandboxError, SandboxUnavailableError, last_line
+from coding_gym.errors import SandboxError, SandboxUnavailableError
 from coding_gym.host.interpreters import default_interpreter, loader_variables
+from coding_gym.program_output import last_line
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.inside.request import LandlockRequest, Preload, SandboxRequest
 from coding_gym.sandbox.inside.syscalls import SetupError, step

@@ -4,8 +4,8 @@ from functools import partial
 
 from coding_gym.errors import InvalidTaskError
 from coding_gym.grade import Grade, GradeReason, TestStatus
-from coding_gym.grading import grade
-from coding_gym.patch import NO_REPAIR, Patch
+from coding_gym.grading import NO_REPAIR, grade
+from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.workspace import TemplateStore

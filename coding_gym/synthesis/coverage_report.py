@@ -6,7 +6,8 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from importlib import resources
 
-from coding_gym.errors import InvalidTaskError, last_line
+from coding_gym.errors import InvalidTaskError
+from coding_gym.program_output import last_line
 from coding_gym.synthesis.suite import NUM_CHANCES, Attempt, Suite, SuiteRun
 
 _CPU_S = 300.0

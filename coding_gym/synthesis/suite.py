@@ -9,12 +9,13 @@ from typing import Annotated
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from coding_gym.errors import GradingError, error_line
+from coding_gym.errors import GradingError
 from coding_gym.grade import TestStatus
 from coding_gym.grading.report import Run
 from coding_gym.grading.supervision import Modules, module_text, run_tests
 from coding_gym.grading.tree import load_factor, spec_for_tests
 from coding_gym.patch import Patch
+from coding_gym.program_output import error_line
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task, files_of_tests

@@ -14,11 +14,11 @@ from coding_gym.errors import (
     SandboxUnavailableError,
 )
 from coding_gym.grade import Grade, GradeReason, TestStatus, levels_text
-from coding_gym.grading import grade, new_plan
+from coding_gym.grading import NO_REPAIR, grade, new_plan
 from coding_gym.grading.plan import stored_plan
 from coding_gym.grading.runners import missing_runtime
 from coding_gym.json_record import JsonRecord
-from coding_gym.patch import NO_REPAIR, Patch
+from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.tasks.causes import causes, remedy_of_build

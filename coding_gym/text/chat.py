@@ -15,6 +15,7 @@ from typing import Any, NamedTuple, TypeVar
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.process_cache import ProcessCache
+from coding_gym.text.families import UNEXPLAINED
 from coding_gym.text.neutral import token_starts
 from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, Tokenizer
 
@@ -41,15 +42,6 @@ These functions can be called; each is described by its JSON schema:
 
 A call is written like this:
 {call_form}"""
-_CALL = '{"name": "<name>", "arguments": {"<argument>": "<value>"}}'
-_CALL_FORMS = {
-    "auto": f"<tool_call>{_CALL}</tool_call>",
-    "openai": '{"role": "assistant", "content": "", "tool_calls": [{"id": "call_0", "type": '
-    '"function", "function": {"name": "<name>", "arguments": "{\\"<argument>\\": \\"<value>\\"}"}}'
-    "]}",
-}
-# The system prompt does not explain these formats, so a chat template must include the tools.
-_UNEXPLAINED = ("auto", "openai", "template")
 
 
 @dataclass(frozen=True, slots=True)
@@ -270,9 +262,9 @@ def get_layout(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto"
         InvalidArgumentError: The tokenizer has no suitable chat template.
     """
     if tokenizer.name != DEFAULT_TOKENIZER:
-        return _template_layout(tokenizer, schemas if tool_format in _UNEXPLAINED else ())
+        return _template_layout(tokenizer, schemas if tool_format in UNEXPLAINED else ())
     lines = "\n".join(json.dumps(schema, ensure_ascii=False) for schema in schemas)
-    form = _CALL_FORMS.get(tool_format)
+    form = UNEXPLAINED.get(tool_format)
     suffix = _TOOLS.format(schemas=lines, call_form=form) if form else ""
     return Layout(_chatml, system_suffix=suffix)
 

@@ -10,28 +10,9 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping
 from typing import Any
 
-ZERO_WIDTH_SPACE = "\u200b"
+from coding_gym.text.families import CONTROL_TOKENS
 
-CONTROL_TOKENS = (
-    # ChatML: Qwen, Hermes, SmolLM and others
-    *("<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|pad|>"),
-    *("<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>"),
-    *("<think>", "</think>", "<tools>", "</tools>"),
-    # Llama 3
-    *("<|begin_of_text|>", "<|end_of_text|>", "<|start_header_id|>", "<|end_header_id|>"),
-    *("<|eot_id|>", "<|eom_id|>", "<|python_tag|>", "<|finetune_right_pad_id|>"),
-    # Llama 2, and Mistral
-    *("<s>", "</s>", "<unk>", "<<SYS>>", "<</SYS>>", "[INST]", "[/INST]"),
-    *("[AVAILABLE_TOOLS]", "[/AVAILABLE_TOOLS]", "[TOOL_CALLS]", "[SYSTEM_PROMPT]"),
-    *("[TOOL_RESULTS]", "[/TOOL_RESULTS]", "[TOOL_CONTENT]", "[/SYSTEM_PROMPT]", "[ARGS]"),
-    # Gemma, Phi, GLM, DeepSeek, gpt-oss
-    *("<bos>", "<eos>", "<pad>", "<start_of_turn>", "<end_of_turn>"),
-    *("<|system|>", "<|user|>", "<|assistant|>", "<|observation|>", "<|end|>"),
-    *("<\uff5cbegin▁of▁sentence\uff5c>", "<\uff5cend▁of▁sentence\uff5c>"),
-    *("<\uff5cUser\uff5c>", "<\uff5cAssistant\uff5c>"),
-    *("<|start|>", "<|message|>", "<|channel|>", "<|call|>", "<|return|>"),
-)
-"""Control tokens of the common chat formats, for text that is sent to a model of any family."""
+ZERO_WIDTH_SPACE = "\u200b"
 
 
 def neutralise(text: str, tokens: Collection[str] = CONTROL_TOKENS) -> str:

@@ -42,7 +42,7 @@ SPLIT_PATTERN = "|".join(
         r"\p{N}{1,3}",  # digits in groups of at most three
         r" ?[^\s\p{L}\p{N}]+(?:[\r\n]+[ \t]*)?",  # symbols, with the line end after them
         r"\s*[\r\n]+[ \t]*",  # line ends and the indentation after them
-        r"\s+",  # any other blank space
+        r"\s+",  # any other white space
     )
 )
 

@@ -92,7 +92,7 @@ def _read_file(call: ToolCall, context: ToolContext) -> dict[str, Any]:
     file = files.read_file(context, call.arguments["path"])
     lines = files.lines_of(file.text)
     range_lines = lines[first - 1 : first - 1 + count]
-    rows = [f"{first + i}: {files.cut_line(line)}" for i, line in enumerate(range_lines)]
+    rows = [f"{first + i}: {files.truncated_line(line)}" for i, line in enumerate(range_lines)]
     return {
         "path": files.relative_path(context, file.path),
         "start_line": first,
@@ -255,7 +255,7 @@ CODEX = Toolset(
             f"{MAX_MATCHES} matching lines.",
             optional=("path", "case_sensitive"),
             parameters={
-                "pattern": "The regular expression, in Perl's syntax",
+                "pattern": "The regular expression: Perl's syntax, or extended if grep lacks -P",
                 "path": "A file or a folder, relative to the repository; its root by default",
                 "case_sensitive": boolean("Whether the search is case-sensitive; true by default"),
             },

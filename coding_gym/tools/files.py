@@ -170,8 +170,8 @@ def overwrite(
 def as_written(file: TextFile, old: str, new: str) -> tuple[str, str]:
     """Returns a text to find and its replacement, with the line ends of ``file.text``.
 
-    Policies write line feeds. In a file with mixed line ends, a text that does not occur is
-    converted to CRLF.
+    Policies write line feeds. In a file with mixed line ends, if the text to find does not occur
+    as written, its line feeds become CRLF.
     """
     if file.newline != "\n":
         return old.replace("\r\n", "\n"), new
@@ -238,11 +238,11 @@ def numbered(lines: list[str], first: int) -> str:
     >>> numbered(["a", "b"], 9)
     '     9\ta\n    10\tb'
     """
-    return "\n".join(f"{first + i:6}\t{cut_line(line)}" for i, line in enumerate(lines))
+    return "\n".join(f"{first + i:6}\t{truncated_line(line)}" for i, line in enumerate(lines))
 
 
-def cut_line(line: str) -> str:
-    """Returns a line; a line above `MAX_LINE_CHARS` characters is cut and ends with a notice."""
+def truncated_line(line: str) -> str:
+    """Returns a line; a line above `MAX_LINE_CHARS` characters is truncated and has a notice."""
     if len(line) <= MAX_LINE_CHARS:
         return line
     return f"{line[:MAX_LINE_CHARS]}[... {len(line) - MAX_LINE_CHARS} more characters]"

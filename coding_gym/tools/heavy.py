@@ -8,7 +8,7 @@ from dataclasses import replace
 from importlib import resources
 
 from coding_gym.calls import ToolCall
-from coding_gym.errors import last_line
+from coding_gym.program_output import last_line
 from coding_gym.tools import files, prompts
 from coding_gym.tools.editor import EDITOR, TOOLS
 from coding_gym.tools.schemas import array

@@ -15,7 +15,7 @@ from coding_gym.tools.files import TextFile, is_inside, replace_once
 from coding_gym.tools.toolset import SUBMIT, Refusal, Tool, ToolContext, Toolset
 
 MAX_REPLY_CHARS = 2000
-CUT_SUFFIX = "... output truncated"
+TRUNCATED_SUFFIX = "... output truncated"
 NUDGE = "Use shell to explore or apply_patch to make changes. Do not stop working."
 INVALID_PATCH = "invalid `apply_patch` arguments"
 OUTSIDE = "Path must be inside the repository"
@@ -26,8 +26,8 @@ SYSTEM_PROMPT = f"""\
 {prompts.INTRODUCTION}
 
 Tools
-- `shell` runs a bash command, `cmd`. Only the first 2000 characters of its output are shown, so \
-look for what you need with grep or find and read parts of files with sed or head.
+- `shell` runs a bash command, `cmd`. Only the first {MAX_REPLY_CHARS} characters of its output \
+are shown, so look for what you need with grep or find and read parts of files with sed or head.
 - `apply_patch` replaces the text `search` by the text `replace` in one file, `file`. The text to \
 find must occur exactly once: include enough of the lines around it, and keep whitespace as it is \
 in the file.
@@ -63,7 +63,7 @@ def _shell(call: ToolCall, context: ToolContext) -> ToolResult:
         reply = f"command failed with exit code {result.exit_code}"
         reply += f". Error output:\n{output}" if output else ""
     # Notices, which nano-agent does not have, are never truncated.
-    return ToolResult("\n".join((_cut(reply), *result.notes)), ok=result.ok)
+    return ToolResult("\n".join((_truncated(reply), *result.notes)), ok=result.ok)
 
 
 def _apply_patch(call: ToolCall, context: ToolContext) -> str:
@@ -90,8 +90,8 @@ def _apply_patch(call: ToolCall, context: ToolContext) -> str:
     return "patch applied successfully"
 
 
-def _cut(reply: str) -> str:
-    return head(reply, MAX_REPLY_CHARS, CUT_SUFFIX)
+def _truncated(reply: str) -> str:
+    return head(reply, MAX_REPLY_CHARS, TRUNCATED_SUFFIX)
 
 
 NANO = Toolset(
@@ -101,7 +101,7 @@ NANO = Toolset(
         Tool(
             name="shell",
             description="Run a bash command in the repository. Standard output and error come "
-            "back together, cut to the first 2000 characters.",
+            f"back together, truncated to the first {MAX_REPLY_CHARS} characters.",
             parameters={"cmd": "The command, for example: grep -rn 'def parse' src"},
             run=_shell,
         ),
@@ -111,7 +111,7 @@ NANO = Toolset(
             "exactly once.",
             parameters={
                 "search": "The text to find, copied exactly, with its whitespace and indentation",
-                "replace": "The text to put in its place",
+                "replace": "The replacement text",
                 "file": "The file's path relative to the repository, for example: src/parser.py",
             },
             run=_apply_patch,
@@ -120,7 +120,7 @@ NANO = Toolset(
     ),
     no_call_reply=NUDGE,
     no_call_ends=True,
-    refuse=_cut,
+    refuse=_truncated,
     checks_arguments=False,
     unreadable="Malformed tool arguments JSON: {json_error}",
     unknown="unknown tool: {call.name}",

@@ -27,20 +27,19 @@ _NAMESPACES = ("functions.", "default_api.")
 def function(
     name: str,
     description: str,
-    /,
-    *,
+    parameters: Mapping[str, str | Mapping[str, Any]],
     optional: Sequence[str] = (),
-    **parameters: str | Mapping[str, Any],
 ) -> dict[str, Any]:
     """Returns an OpenAI function schema.
 
     Args:
         name: The tool's name.
         description: A sentence or two for the policy.
-        optional: Names of the optional parameters.
         parameters: Each parameter's JSON schema, or the description of a string parameter.
+        optional: Names of the optional parameters.
 
-    >>> function("cd", "Change the folder.", path="Where to")["function"]["parameters"]["required"]
+    >>> schema = function("cd", "Change the folder.", {"path": "Where to"})
+    >>> schema["function"]["parameters"]["required"]
     ['path']
     """
     properties = {

@@ -30,12 +30,12 @@ def _str_replace(call: ToolCall, context: ToolContext) -> str:
 def _view_file(call: ToolCall, context: ToolContext) -> str:
     path, first = call.arguments["path"], int(call.arguments.get("start_line", 1))
     lines = files.lines_of(files.read_file(context, path).text)
-    last = int(call.arguments.get("end_line", -1))
-    last = min(len(lines) if last == -1 else last, len(lines), first + MAX_VIEW_LINES - 1)
+    end = int(call.arguments.get("end_line", -1))
+    last = min(len(lines) if end == -1 else end, len(lines), first + MAX_VIEW_LINES - 1)
     if not 1 <= first <= (last if lines else 1):
         raise Refusal(
             f"`start_line` must be a line of {name_of(path)}, 1 to {len(lines)}, and `end_line` "
-            f"at least `start_line`, or -1 for the end; got {first} to {last}"
+            f"at least `start_line`, or -1 for the end; got {first} to {end}"
         )
     view = elided(files.numbered(lines[first - 1 : last], first), MAX_VIEW_CHARS)
     return f"Lines {first} to {last} of {len(lines)} in {name_of(path)}:\n{view}"

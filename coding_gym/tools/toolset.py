@@ -66,7 +66,7 @@ class Tool:
     @cached_property
     def schema(self) -> Schema:
         """The tool as an OpenAI function schema."""
-        return function(self.name, self.description, optional=self.optional, **self.parameters)
+        return function(self.name, self.description, self.parameters, self.optional)
 
     @cached_property
     def _validator(self) -> Any:

@@ -17,7 +17,6 @@ from coding_gym.errors import (
     SandboxError,
     SandboxUnavailableError,
 )
-from coding_gym.trajectory import StopReason
 from coding_gym.vector.ray_nodes import MAX_LOSSES, Node, RayNodes
 from coding_gym.vector.sub_envs import Env, make_envs
 
@@ -145,20 +144,7 @@ class RemoteEnv(gym.Env[Any, Any]):
     def _lost_transition(self, failure: Exception) -> Step:
         """Returns the transition of an episode whose node died, with the last observation."""
         observation, info = self._last
-        changes = {
-            "text": "",
-            "observation_cut": False,
-            "messages": [],
-            "turn": info["turn"] + 1,
-            "stop_reason": str(StopReason.SANDBOX_ERROR),
-            "error": str(failure),
-            "mask_sample": True,
-            "reward_parts": {"resolved": 0.0},
-            "resolved": False,
-            "grade": None,
-            "patch": "",
-        }
-        return observation, 0.0, False, True, {**info, **changes}
+        return observation, 0.0, False, True, self._core.lost_info(info, failure)
 
 
 class Worker:

@@ -4,7 +4,8 @@ import os
 from datetime import datetime
 from pathlib import Path
 
-from coding_gym.errors import TemplateError, last_line
+from coding_gym.errors import TemplateError
+from coding_gym.program_output import last_line
 from coding_gym.sandbox.images.store import BUILT
 from coding_gym.sandbox.layer_union import united
 from coding_gym.sandbox.protocol import Sandbox

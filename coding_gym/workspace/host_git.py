@@ -10,8 +10,9 @@ import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from coding_gym.errors import MissingDependencyError, error_line
+from coding_gym.errors import MissingDependencyError
 from coding_gym.host.network import network_variables
+from coding_gym.program_output import error_line
 from coding_gym.sandbox.host_program import run_program
 
 # With these variables, git and ssh find keys and passwords for a fetch over the network.

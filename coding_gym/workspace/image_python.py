@@ -4,7 +4,8 @@ import shlex
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
-from coding_gym.errors import TemplateError, last_line
+from coding_gym.errors import TemplateError
+from coding_gym.program_output import last_line
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
 from coding_gym.sandbox.spec import Mount, SandboxSpec

@@ -8,13 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from coding_gym.errors import (
-    InvalidArgumentError,
-    InvalidTaskError,
-    TemplateError,
-    error_line,
-    last_line,
-)
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError, TemplateError
+from coding_gym.program_output import error_line, last_line
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.images.store import BUILT, build_sandbox
 from coding_gym.sandbox.inside.fixed import NO_PROGRAM_CODE

@@ -4,7 +4,8 @@ import logging
 from pathlib import Path
 from time import monotonic
 
-from coding_gym.errors import InvalidArgumentError, InvalidTaskError, TemplateError, error_line
+from coding_gym.errors import InvalidArgumentError, InvalidTaskError, TemplateError
+from coding_gym.program_output import error_line
 from coding_gym.sandbox.protocol import Sandbox
 
 _log = logging.getLogger(__name__)

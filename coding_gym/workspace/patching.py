@@ -13,8 +13,9 @@ import os
 import secrets
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import DISK_FULL, MissingDependencyError, PatchError, error_line, last_line
+from coding_gym.errors import MissingDependencyError, PatchError
 from coding_gym.patch import Patch
+from coding_gym.program_output import DISK_FULL, error_line, last_line
 from coding_gym.sandbox.inside.fixed import NO_PROGRAM_CODE
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.sandbox.spec import TMP

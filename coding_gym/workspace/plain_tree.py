@@ -9,7 +9,8 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from coding_gym.errors import DISK_FULL, InvalidTaskError
+from coding_gym.errors import InvalidTaskError
+from coding_gym.program_output import DISK_FULL
 from coding_gym.sandbox.layer_union import united
 from coding_gym.task import FilesTree, FolderTree, Task
 from coding_gym.workspace.host_git import HostGitError, run_git

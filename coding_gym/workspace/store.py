@@ -6,14 +6,13 @@ from pathlib import Path
 
 from coding_gym.arguments import positive_seconds
 from coding_gym.errors import (
-    DISK_FULL,
     InvalidArgumentError,
     InvalidTaskError,
     SandboxUnavailableError,
     TemplateError,
-    last_line,
 )
 from coding_gym.host.toolchains import find_toolchain
+from coding_gym.program_output import DISK_FULL, last_line
 from coding_gym.sandbox import default_interpreter, find_interpreter, get_backend
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.ownership import cache_folder

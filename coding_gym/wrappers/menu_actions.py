@@ -16,7 +16,7 @@ from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.repair.menu import FIRST_CANDIDATE, Menu
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
 from coding_gym.repair.program import CandidateProgram
-from coding_gym.wrappers.wrapped_env import dict_space, state_in
+from coding_gym.wrappers.wrapped_env import closes_on_error, dict_space, state_in
 
 __all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]
 
@@ -97,15 +97,11 @@ class MenuActions(
         """
         state = self._menu_state(options)
         observation, info = self.env.reset(seed=seed, options=options)
-        task = self._core.episode.task
-        if task.language != "python":
-            raise InvalidArgumentError(
-                f"MenuActions needs tasks in Python, got {task.task_id} in {task.language!r}; "
-                "select Python tasks with task_ids"
-            )
-        program = self._program(self._core.episode)
-        self._menu = Menu(program, self._num_candidates, None if state is None else state["menu"])
-        return self._observe(self._menu, observation, info), info
+        with closes_on_error(self._core):
+            program = self._program(self._core.episode)
+            menu = Menu(program, self._num_candidates, None if state is None else state["menu"])
+            self._menu = menu
+            return self._observe(menu, observation, info), info
 
     def step(self, action: Any) -> tuple[Observation, SupportsFloat, bool, bool, dict[str, Any]]:
         """Plays one action of the menu.
@@ -134,6 +130,11 @@ class MenuActions(
         return self._running_menu.mask()
 
     def _program(self, episode: Episode) -> CandidateProgram:
+        if episode.task.language != "python":
+            raise InvalidArgumentError(
+                f"MenuActions needs tasks in Python, got {episode.task.task_id} in "
+                f"{episode.task.language!r}; select Python tasks with task_ids"
+            )
         return CandidateProgram(
             episode.task,
             episode.template,

@@ -65,8 +65,6 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
             InfrastructureError: The record of the ended episode could not be written.
         """
         observation, reward, terminated, truncated, info = super().step(action)
-        if len(self._core.episode.turns) == 1:  # the last `reset` can have raised early
-            self._rewards = []
         parts = {name: float(part) for name, part in info["reward_parts"].items()}
         self._rewards.append((float(reward), parts))
         if terminated or truncated:

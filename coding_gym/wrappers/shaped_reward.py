@@ -18,7 +18,7 @@ from coding_gym.errors import (
 from coding_gym.rewards import Sample, get_reward
 from coding_gym.trajectory import StopReason
 from coding_gym.wrappers.visible_tests import RUNNER, potential
-from coding_gym.wrappers.wrapped_env import state_in
+from coding_gym.wrappers.wrapped_env import closes_on_error, state_in
 
 VISIBLE_TESTS = "visible_tests"
 """The part that is added at every turn."""
@@ -127,7 +127,8 @@ class ShapedReward(
         """
         state = state_in(options, self)
         observation, info = self.env.reset(seed=seed, options=options)
-        self._check_task()
+        with closes_on_error(self._core):
+            self._check_task()
         self._potential, self._visible_part = state or (0.0, None)
         self._potentials = {}
         if self._visible_part is not None:

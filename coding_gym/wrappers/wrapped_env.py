@@ -1,6 +1,7 @@
-"""The inner observation space of a wrapper, and its state in the snapshot of a reset."""
+"""The env inside a wrapper: its observation space, its failed resets, and its snapshots."""
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import Any
 
 import gymnasium as gym
@@ -8,6 +9,16 @@ from gymnasium import spaces
 
 from coding_gym.envs.snapshot import EnvSnapshot
 from coding_gym.errors import InvalidArgumentError
+
+
+@contextmanager
+def closes_on_error(env: gym.Env[Any, Any]) -> Iterator[None]:
+    """Closes an episode that a wrapper refuses in its ``reset``, so that no ``step`` plays it."""
+    try:
+        yield
+    except BaseException:
+        env.close()
+        raise
 
 
 def dict_space(wrapper: str, env: gym.Env[Any, Any]) -> spaces.Dict:

@@ -65,6 +65,7 @@ def test_infrastructure_failures_mask_the_episode(
         session.start()
         session.finish("enough")
         assert (session.reward, session.total_reward) == (None, None)
+        keys = set(session.info)
     with monkeypatch.context() as patch:
         patch.setattr("gymnasium.core.Wrapper.reset", raising(SandboxError("no room")))
         session.start(task_id="shapes-area")
@@ -72,6 +73,8 @@ def test_infrastructure_failures_mask_the_episode(
     assert session.total_reward is None
     assert "could not be opened" in session.messages[0]["content"]
     assert session.summary()["error"] == "no room"
+    assert set(session.info) == keys
+    assert session.info["budget"]["turns"] == session.unwrapped.config.limits.max_turns
     session.start()
     session.step('{"name": "shell", "arguments": {"cmd": "sed -i s/+/*/ shapes.py"}}')
     session.finish("enough")
@@ -80,6 +83,9 @@ def test_infrastructure_failures_mask_the_episode(
 
 def test_calls_in_the_wrong_order_are_refused(make: Make) -> None:
     session = make()
+    for read in (lambda: session.text, lambda: session.reward, session.metrics, session.chat):
+        with pytest.raises(EpisodeError):
+            read()
     with pytest.raises(EpisodeError):
         session.step("ls")
     session.start()

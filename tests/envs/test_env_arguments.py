@@ -36,7 +36,10 @@ def test_calls_out_of_order_are_refused(env: CodingRepairEnv) -> None:
 @pytest.mark.parametrize(
     ("error", "named", "arguments"),
     [
-        (InvalidArgumentError, "max_turns", {"max_turn": 3}),
+        (InvalidArgumentError, "'max_turns'", {"max_turn": 3}),
+        (InvalidArgumentError, "'max_obs_tokens'", {"max_obs_token": 5}),
+        (InvalidArgumentError, "'sampler'", {"samplr": "uniform"}),
+        (InvalidArgumentError, "'render_mode'", {"rendermode": "ansi"}),
         (InvalidArgumentError, "max_obs_tokens", {"max_obs_tokens": 0}),
         (InvalidArgumentError, "render_mode", {"render_mode": "human"}),
         (InvalidArgumentError, "command_timeout_s", {"command_timeout_s": 0}),

@@ -2,6 +2,7 @@
 
 import subprocess
 from contextlib import suppress
+from dataclasses import replace
 from itertools import chain, repeat
 from pathlib import Path
 from unittest import mock
@@ -85,14 +86,24 @@ def test_a_failing_grader_masks_the_episode(
     assert info["mask_sample"] is True
 
 
-def test_an_interrupt_of_grading_is_named_in_the_next_step(
-    make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("place", "failure"),
+    [
+        ("episode.episode.grade_patch", KeyboardInterrupt()),
+        ("tools.toolset.Toolset.execute", ZeroDivisionError("a bug of a tool")),
+    ],
+)
+def test_an_interrupted_turn_leaves_no_trace_and_the_next_step_names_it(
+    place: str, failure: BaseException, make_env: MakeEnv, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coding_gym.episode.episode.grade_patch", raising(KeyboardInterrupt()))
-    env = make_env()
+    env = make_env(limits={"max_tokens": 8000})
     env.reset()
-    with pytest.raises(KeyboardInterrupt):
+    usage = replace(env.episode.usage)
+    monkeypatch.setattr(f"coding_gym.{place}", raising(failure))
+    with pytest.raises(type(failure)):
         env.step(SUBMIT)
+    assert (env.episode.usage, env.episode.turns) == (usage, ())
     info = env.step(SUBMIT)[4]
     assert (info["stop_reason"], info["mask_sample"]) == ("sandbox_error", True)
-    assert "KeyboardInterrupt" in info["error"]
+    assert type(failure).__name__ in info["error"]
+    assert env.episode.trajectory().usage["tool_calls"] == 0

@@ -1,6 +1,7 @@
 """Replay of recorded episodes up to a turn."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -59,6 +60,12 @@ def test_only_turns_before_the_end_can_be_continued(make: Make, turn: Any) -> No
     record = play_and_record(make(), [FIX, SUBMIT])
     with pytest.raises(InvalidArgumentError):
         coding_gym.resume_from(make(), record, turn=turn)
+
+
+def test_a_record_without_its_messages_is_refused(make: Make) -> None:
+    record = replace(play_and_record(make(), [TRUE]), messages=())
+    with pytest.raises(InvalidArgumentError, match="replies"):
+        coding_gym.resume_from(make(), record, turn=1)
 
 
 def test_other_tasks_tools_and_actions_are_refused(make: Make, tiny_row: dict[str, Any]) -> None:

@@ -18,6 +18,7 @@ from coding_gym.errors import (
     SandboxError,
     TemplateError,
 )
+from coding_gym.text.families import REASONING
 from coding_gym.tools.formats import ParsedAction, ReplyParser
 from coding_gym.trajectory import StopReason
 
@@ -102,6 +103,13 @@ def test_the_assistant_message_has_each_call_once() -> None:
         assert message == {"role": "assistant", "content": content}
 
 
+@pytest.mark.parametrize(("opening", "closing"), REASONING)
+def test_reasoning_alone_is_no_content(opening: str, closing: str) -> None:
+    for reply in (f"{opening}plan", f"{opening}plan{closing}", f"plan{closing} \n"):
+        assert not transcript.has_content(reply)
+    assert transcript.has_content(f"{opening}plan{closing}Done.")
+
+
 def test_long_replies_are_searched_for_content_in_linear_time() -> None:
     long = "word " * 200_000  # takes 45 minutes in quadratic time
     assert transcript.has_content(long)
@@ -118,10 +126,23 @@ def test_rendering_escapes_control_characters() -> None:
     assert "\x1b" not in transcript.render(messages, "\x1b[2J")
 
 
-def test_an_episode_without_a_sandbox_has_no_snapshot(episode: Episode) -> None:
+def test_an_episode_without_a_sandbox_has_no_snapshot_and_no_patch(episode: Episode) -> None:
     episode.discard_sandbox(SandboxError("died"))
-    with pytest.raises(EpisodeError):
-        episode.snapshot()
+    for method in (episode.snapshot, episode.patch):
+        with pytest.raises(EpisodeError, match="died"):
+            method()
+
+
+def test_a_patch_needs_a_running_or_ended_episode(make: Make) -> None:
+    episode = make()
+    with pytest.raises(EpisodeError, match="before start"):
+        episode.patch()
+    episode.start()
+    with episode.access(), pytest.raises(EpisodeError, match="another call"):
+        episode.patch()
+    episode.close()
+    with pytest.raises(EpisodeError, match="closed"):
+        episode.patch()
 
 
 def test_snapshots_restore_only_into_new_episodes_of_their_task(

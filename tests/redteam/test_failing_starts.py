@@ -14,11 +14,11 @@ from sandbox_fixtures import write_files
 
 from coding_gym.errors import GradingError, SandboxError
 from coding_gym.grade import GradeReason
-from coding_gym.grading import grade
+from coding_gym.grading import NO_REPAIR, grade
 from coding_gym.grading.grader import CHALLENGES
 from coding_gym.grading.report import Run
 from coding_gym.grading.runners import pytest_runner
-from coding_gym.patch import NO_REPAIR, Patch
+from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox, open_sandbox
 from coding_gym.sandbox.spec import WORKDIR
 from coding_gym.task import FilesTree, FolderTree, Task

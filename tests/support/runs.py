@@ -33,8 +33,8 @@ ATTACKS = (
 _REPOS = ("alder/parser", "birch/ledger", "cedar/cache", "dogwood/router")
 _PYTEST = "\x1b[31m>       assert area(3, 5) == 15\x1b[0m\n\x1b[31m1 failed\x1b[0m, 1 passed\n"
 _TOOLS = (
-    function("shell", "Runs a command.", cmd="The command."),
-    function("submit", "Ends the episode."),
+    function("shell", "Runs a command.", {"cmd": "The command."}),
+    function("submit", "Ends the episode.", {}),
 )
 
 

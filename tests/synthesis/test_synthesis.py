@@ -15,8 +15,8 @@ from synthesis_project import write_project
 
 from coding_gym import load_tasks
 from coding_gym.errors import GradingError, InvalidArgumentError, InvalidTaskError
-from coding_gym.grading import grade
-from coding_gym.patch import NO_REPAIR, Patch
+from coding_gym.grading import NO_REPAIR, grade
+from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.synthesis import (

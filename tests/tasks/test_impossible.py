@@ -17,8 +17,8 @@ from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.evaluation import compare, report
 from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.grade import GradeReason
-from coding_gym.grading import grade
-from coding_gym.patch import NO_REPAIR, Patch
+from coding_gym.grading import NO_REPAIR, grade
+from coding_gym.patch import Patch
 from coding_gym.rewards import fraction_passed
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import Task

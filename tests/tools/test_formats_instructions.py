@@ -26,8 +26,8 @@ from coding_gym.tools.formats.table import FORMATS
 from coding_gym.tools.schemas import function, integer
 
 SCHEMAS = (
-    function("bash", "Runs a command.", command="The command"),
-    function("submit", "Ends the work."),
+    function("bash", "Runs a command.", {"command": "The command"}),
+    function("submit", "Ends the work.", {}),
 )
 WRITTEN = sorted({*TOOL_FORMATS} - {"template", "bash_block"})
 MARKS = (
@@ -149,7 +149,7 @@ CALLS = (
     ToolCall("bash", {"command": "echo ARGUMENT 'VALUE'\nls"}),
     ToolCall("submit"),
 )
-EDIT = function("edit", "Edits.", optional=("line",), path="The file", line=integer("Where"))
+EDIT = function("edit", "Edits.", {"path": "The file", "line": integer("Where")}, ["line"])
 
 
 @pytest.mark.parametrize("tool_format", [*WRITTEN, "bash_block"])

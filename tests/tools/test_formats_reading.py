@@ -10,21 +10,23 @@ from coding_gym.tools.formats import ParsedAction, ReplyParser
 from coding_gym.tools.schemas import array, boolean, function, integer
 
 SCHEMAS = (
-    function("bash", "Runs a command.", command="The command"),
+    function("bash", "Runs a command.", {"command": "The command"}),
     function(
         "edit",
         "Edits a file.",
+        {
+            "path": "The file",
+            "text": "The text",
+            "line": integer("Where"),
+            "all": boolean("Everywhere"),
+            "lines": array("From and to", "integer"),
+            "how": {"type": "object"},
+            "ratio": {"type": "number"},
+            "either": {"anyOf": [{"type": "integer"}, {"type": "null"}]},
+        },
         optional=("line", "all", "lines", "how", "ratio", "either"),
-        path="The file",
-        text="The text",
-        line=integer("Where"),
-        all=boolean("Everywhere"),
-        lines=array("From and to", "integer"),
-        how={"type": "object"},
-        ratio={"type": "number"},
-        either={"anyOf": [{"type": "integer"}, {"type": "null"}]},
     ),
-    function("submit", "Ends the work."),
+    function("submit", "Ends the work.", {}),
 )
 LS = ToolCall("bash", {"command": "ls -la"}, "call00000")
 LS_JSON = '{"name": "bash", "arguments": {"command": "ls -la"}}'
@@ -194,7 +196,7 @@ def test_an_unknown_name_is_left_to_the_toolset() -> None:
     parsed = parse(LS_JSON.replace('"bash"', '"functions.exec"'))
     assert [call.name for call in parsed.calls] == ["exec"]
     named = ToolCall("functions.bash", {})
-    schemas = [function("functions.bash", "")]
+    schemas = [function("functions.bash", "", {})]
     assert ReplyParser("auto", schemas).read("", calls=[named]).calls[0].name == "functions.bash"
 
 

@@ -9,9 +9,9 @@ from coding_gym.tools.formats import TOOL_FORMATS, ParsedAction, ReplyParser
 from coding_gym.tools.schemas import function, integer
 
 SCHEMAS = (
-    function("run", "Runs.", cmd="The command"),
-    function("edit", "Edits.", optional=("line",), path="The file", line=integer("Where")),
-    function("submit", "Ends."),
+    function("run", "Runs.", {"cmd": "The command"}),
+    function("edit", "Edits.", {"path": "The file", "line": integer("Where")}, ["line"]),
+    function("submit", "Ends.", {}),
 )
 ARGUMENTS = '{"path": "a.py", "line": 3}'
 OBJECT = f'{{"name": "edit", "arguments": {ARGUMENTS}}}'

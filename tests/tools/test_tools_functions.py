@@ -19,7 +19,7 @@ PARAMETERS: dict[str, dict[str, Any]] = {
 }
 
 
-SCHEMA = function("look", "Looks.", optional=(*{*PARAMETERS} - {"text", "mode"},), **PARAMETERS)
+SCHEMA = function("look", "Looks.", PARAMETERS, [*{*PARAMETERS} - {"text", "mode"}])
 
 
 def reply(owner: Any, call: ToolCall) -> str:

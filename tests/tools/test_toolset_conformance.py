@@ -194,6 +194,12 @@ def test_a_second_toolset_with_the_same_name_is_refused() -> None:
         register_toolset(replace(get_toolset("nano")))
 
 
+def test_a_parameter_can_have_any_name() -> None:
+    names = ["optional", "name", "description", "parameters"]
+    tool = Tool(name="t", description="T.", run=lambda *_: "", parameters=dict.fromkeys(names, "x"))
+    assert tool.schema["function"]["parameters"]["required"] == names
+
+
 @pytest.mark.parametrize(
     "schema", [{"type": "strin"}, {"type": "string", "pattern": "("}, {"$ref": "#/$defs/X"}]
 )

@@ -114,6 +114,8 @@ def test_view_file_shows_numbered_lines(scene: Scene) -> None:
         result = scene.call("view_file", path="pkg/area.py", start_line=start, end_line=end)
         assert not result.ok
         assert "start_line" in result.content
+    result = scene.call("view_file", path="pkg/area.py", start_line=5000, end_line=6000)
+    assert result.content.endswith("got 5000 to 6000")
 
 
 @pytest.mark.parametrize(

@@ -17,7 +17,7 @@ from gymnasium.wrappers import FlattenObservation, TransformObservation
 
 import coding_gym.wrappers
 from coding_gym import Stop
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import EpisodeError, InvalidArgumentError, InvalidTaskError
 from coding_gym.wrappers.record_trajectory import read_trajectories
 
 Make = Callable[[], Env]
@@ -135,6 +135,29 @@ def test_gymnasium_checker_finds_nothing(name: str, env: Env, tmp_path: Path) ->
     check_env(wrapped, skip_render_check=True)
     assert wrapped.reset(seed=1)[0] in wrapped.observation_space
     wrapped.close()
+
+
+@pytest.mark.parametrize("names", [[name] for name in NAMES] + [CHAIN], ids="-".join)
+def test_no_episode_runs_after_a_refused_task(
+    names: list[str], env: Env, tmp_path: Path, tiny_row: dict[str, Any]
+) -> None:
+    for name in names:
+        env = wrap(env, name, tmp_path)
+    env.reset(seed=0)
+    env.step(actions_of(names)[2])
+    other = tiny_row | {"instance_id": "other", "patch": "", "language": "rust"}
+    if {"MenuActions", "ShapedReward"}.isdisjoint(names):
+        assert env.reset(options={"task": other})[1]["task_id"] == "other"
+        return
+    with pytest.raises((InvalidTaskError, InvalidArgumentError)):
+        env.reset(options={"task": other})
+    with pytest.raises(EpisodeError):
+        env.step(actions_of(names)[2])
+    assert env.reset(seed=0)[1]["turn"] == 0
+    if "RecordTrajectory" in names:
+        env.step(Stop("enough"))
+        (record,) = read_trajectories(tmp_path / "episodes")
+        assert len(record.turns) == 1
 
 
 def actions_of(names: list[str]) -> list[Any]:

@@ -20,7 +20,6 @@ from coding_gym.errors import (
     EpisodeError,
     InfrastructureError,
     InvalidArgumentError,
-    InvalidTaskError,
     UnknownTaskError,
 )
 from coding_gym.wrappers import RecordTrajectory, ShapedReward
@@ -114,21 +113,6 @@ def test_a_refused_reset_does_not_change_the_record(tmp_path: Path, closing: Clo
     (trajectory,) = read_trajectories(folder)
     assert [turn.reward_parts for turn in trajectory.turns][1] == {"resolved": 0.0}
     assert len(trajectory.turns) == 2
-
-
-def test_a_record_after_a_failed_reset_has_only_new_turns(
-    tiny_row: dict[str, Any], make_env: MakeEnv, folder: Path
-) -> None:
-    without_gold = tiny_row | {"instance_id": "no-gold", "patch": ""}
-    parts = [{"name": "file_match", "weight": 0.2}]
-    env = RecordTrajectory(ShapedReward(make_env(tasks=[tiny_row, without_gold]), parts), folder)
-    env.reset(options={"task_id": tiny_row["instance_id"]})
-    env.step(LOOK)
-    with pytest.raises(InvalidTaskError):
-        env.reset(options={"task_id": "no-gold"})
-    env.step(Stop("enough"))
-    (record,) = read_trajectories(folder)
-    assert (record.task_id, len(record.turns)) == ("no-gold", 1)
 
 
 # -- Files ----------------------------------------------------------------------------------------

@@ -55,7 +55,7 @@ def test_displayed_form_of_calls_can_be_parsed(make_env: MakeEnv, tool_format: s
     form = explanation.split("<|im_end|>")[0]
     assert ("<tool_call>" in form) == (tool_format == "auto")
     info = env.step(form)[4]
-    assert info["text"] == "unknown tool: <name>"
+    assert info["text"] == "unknown tool: TOOL_NAME"
 
 
 def test_ids_outside_the_vocabulary_are_not_played(env: TranscriptObservation) -> None:

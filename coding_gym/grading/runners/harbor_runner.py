@@ -5,10 +5,11 @@ import math
 from contextlib import suppress
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import GradingError, last_line
+from coding_gym.errors import GradingError
 from coding_gym.grade import TestStatus
 from coding_gym.grading.report import Run
 from coding_gym.grading.runners.output_runner import OutputRunner
+from coding_gym.program_output import last_line
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 

@@ -11,12 +11,13 @@ from dataclasses import dataclass
 from time import monotonic
 
 from coding_gym.calls import ExecResult
-from coding_gym.errors import GradingError, last_line
+from coding_gym.errors import GradingError
 from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.junit_xml import read_junit
 from coding_gym.grading.report import Run
 from coding_gym.grading.runners.patterns import named_patterns, started_paths, started_patterns
 from coding_gym.patch import Patch
+from coding_gym.program_output import last_line
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.task import Task
 

@@ -13,7 +13,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from coding_gym.errors import MissingDependencyError, SandboxError, last_line
+from coding_gym.errors import MissingDependencyError, SandboxError
+from coding_gym.program_output import last_line
 from coding_gym.sandbox.folder_cache import FolderCache
 from coding_gym.sandbox.host_program import run_program
 from coding_gym.sandbox.images.layout import full_name, image_folder, layout_key

@@ -15,13 +15,8 @@ from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
-from coding_gym.errors import (
-    DISK_FULL,
-    InvalidArgumentError,
-    SandboxError,
-    SandboxUnavailableError,
-    last_line,
-)
+from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
+from coding_gym.program_output import DISK_FULL, last_line
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.images.fetching import remove_image
 from coding_gym.sandbox.images.layout import (

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from coding_gym.calls import ToolCall
+from coding_gym.text.families import CALL
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +67,7 @@ class Format:
         argument: Pattern of the tag that opens an argument, with the argument's name as the group.
         argument_closes: Pattern of the tag that closes an argument.
         on_lines: Whether one line end on each side of a value is part of the tags.
+        parts: Pattern of parts of a call, which are a format error without its opening mark.
         example: A call of ``TOOL_NAME`` with the argument ``ARGUMENT``, whose value is ``VALUE``.
     """
 
@@ -79,7 +81,8 @@ class Format:
     argument: str = ""
     argument_closes: str = ""
     on_lines: bool = False
-    example: str = '{"name": "TOOL_NAME", "arguments": {"ARGUMENT": "VALUE"}}'
+    parts: str = ""
+    example: str = CALL
 
 
 def match_at(pattern: str, text: str, position: int) -> re.Match[str] | None:

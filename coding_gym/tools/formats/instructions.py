@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.text.families import UNEXPLAINED
 from coding_gym.tools.formats.response_template import open_parser
 from coding_gym.tools.formats.table import row_of
 from coding_gym.tools.prompts import FRESH_SHELL, KEPT_SHELL, calls_as_json
@@ -56,7 +57,7 @@ def check_format(
 
 def explains_format(tool_format: str) -> bool:
     """Whether the system prompt explains the format; otherwise a server or chat template does."""
-    return row_of(tool_format).name not in ("openai", "template") and tool_format != "auto"
+    return tool_format not in UNEXPLAINED
 
 
 def system_prompt(

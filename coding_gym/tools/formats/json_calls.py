@@ -108,7 +108,7 @@ def read_marked(row: Format, text: str, start: int, _tools: KnownTools) -> Piece
 
 
 def _values(text: str, first_value: Any, end: int) -> tuple[list[Any], int]:
-    """Returns ``first`` and the JSON values that follow it at ``end``, and the end of the last."""
+    """Returns ``first_value`` and the JSON values after it at ``end``, and the end of the last."""
     values = [first_value]
     while len(values) <= MAX_CALLS and (separator := _SEPARATOR.match(text, end)):
         if not text.startswith(("{", "["), separator.end()):

@@ -18,11 +18,11 @@ MAX_DEPTH = 64
 _SPACE = re.compile(r"\s*")
 _LITERALS = {"true": True, "false": False, "none": None, "null": None}
 _NUM_QUOTED = 20  # characters on each side of the position in an error
-_CUT_OFF = "; the reply seems cut off"
+_TRUNCATED = "; the reply seems truncated"
 # Explanations of the decoder's messages for common mistakes of models.
 _RULES = {
     "Invalid control character at": "a line end or tab inside a string is written \\n or \\t",
-    "Unterminated string starting at": f"this string is not closed{_CUT_OFF}",
+    "Unterminated string starting at": f"this string is not closed{_TRUNCATED}",
     "Expecting property name enclosed in double quotes": "a key in double quotes is needed",
     "Expecting ',' delimiter": "a comma or the closing bracket is needed; a double quote inside a "
     'string is written \\"',
@@ -43,8 +43,8 @@ class FormatError(ValueError):
     def at(cls, rule: str, text: str, position: int) -> "FormatError":
         """Returns the error for a rule that ``text`` violates at ``position``."""
         excerpt = text[max(0, position - _NUM_QUOTED) : position + _NUM_QUOTED]
-        is_end = not text[position : position + _NUM_QUOTED].strip() and _CUT_OFF not in rule
-        return cls(f"{rule}, at {excerpt!r} (character {position}){_CUT_OFF if is_end else ''}")
+        is_end = not text[position : position + _NUM_QUOTED].strip() and _TRUNCATED not in rule
+        return cls(f"{rule}, at {excerpt!r} (character {position}){_TRUNCATED if is_end else ''}")
 
 
 def bad_escape(text: str, position: int, language: str) -> FormatError:

@@ -7,6 +7,7 @@ from functools import cache
 from typing import TYPE_CHECKING, Any
 
 from coding_gym.calls import ToolCall
+from coding_gym.text.families import REASONING, STOPS
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools.formats import json_calls, python_calls, tag_calls
 from coding_gym.tools.formats.format import Format, ParsedAction, Piece
@@ -27,29 +28,10 @@ _READERS: Mapping[str, Callable[[Format, str, int, KnownTools], Piece]] = {
     "gemma": python_calls.read_python,
     "block": tag_calls.read_block,
 }
-# The marks around the reasoning of most models, of Gemma 4, Cohere and Mistral.
-_THOUGHTS = (
-    ("<think>", "</think>"),
-    ("<|channel>thought", "<channel|>"),
-    ("<|START_THINKING|>", "<|END_THINKING|>"),
-    ("[THINK]", "[/THINK]"),
-)
-_CLOSING = "|".join(re.escape(closing) for _, closing in _THOUGHTS)
+_CLOSING = "|".join(re.escape(closing) for _, closing in REASONING)
 _END_OF_THOUGHT = re.compile(rf"^(?:{_CLOSING})|(?:{_CLOSING})(?=[ \t\r]*$)", re.MULTILINE)
-# Marks around plain text or nothing, and stop tokens that some servers leave after a reply.
+# Marks around plain text or nothing.
 _IGNORED = re.compile(r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>|```(?:json|tool_call)?\s*```")
-_STOPS = (
-    *("<|im_end|>", "<|endoftext|>", "<|eot_id|>", "<|eom_id|>", "<|eot|>", "</s>", "<|call|>"),
-    *("<|return|>", "<｜end▁of▁sentence｜>", "<|observation|>", "<|user|>", "<|end|>", "[e~["),
-    *("<end_of_turn>", "<turn|>", "<start_function_response>", "<|tool_response>"),
-    *("<|END_OF_TURN_TOKEN|>", "<|end_of_text|>"),
-)
-# Parts of calls without their opening mark.
-_STRAY = (
-    r"</?tool_call>|<arg_(?:key|value)>|<parameter=[^<>\n]|</function>|</invoke>|</TOOLCALL>"
-    r"|</?(?:｜DSML｜|steptml:)|</tool_calls>|<[｜|]tool▁|<\|tool_call_(?:argument_begin|end)\|>"
-    r"|<end_function_call>|<tool_call\|>|<\|END_ACTION\|>|commentary to=|(?<!\S)to=\w+<\|message"
-)
 _EMPTY = "there is no content and no tool call"
 
 
@@ -150,8 +132,9 @@ def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
     rows = [FORMATS[name] for name in names]
     groups = {row.name: row.opens for row in rows if row.opens}
     other_marks = [FORMATS[name].opens for name in _auto() if name not in names]
+    parts = [row.parts for row in FORMATS.values()]
     groups["section_"] = "|".join(dict.fromkeys(row.section for row in rows if row.section))
-    groups["stray_"] = "|".join([*filter(None, other_marks), _STRAY])
+    groups["stray_"] = "|".join(filter(None, [*other_marks, *parts]))
     groups["thought_"] = _CLOSING
     bare_bodies = {row.body for row in rows if row.is_bare}
     groups["bare_json_"] = json_calls.BARE if "json" in bare_bodies else ""
@@ -188,7 +171,7 @@ class _Scan:
         self.has_section = self.is_prose = False
 
     def read(self) -> ParsedAction:
-        for opening, closing in _THOUGHTS:
+        for opening, closing in REASONING:
             if self.text.startswith(opening):
                 end = self.text.find(closing)
                 self._begin(len(self.text) if end < 0 else end + len(closing))
@@ -265,8 +248,8 @@ class _Scan:
 
 def _without_stops(text: str) -> str:
     end = len(text)
-    while text.endswith(_STOPS, 0, end):
-        end -= next(len(stop) for stop in _STOPS if text.endswith(stop, 0, end))
+    while text.endswith(STOPS, 0, end):
+        end -= next(len(stop) for stop in STOPS if text.endswith(stop, 0, end))
         while end and text[end - 1].isspace():
             end -= 1
     return text[:end]

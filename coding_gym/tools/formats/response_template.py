@@ -61,7 +61,7 @@ def read_template(
     body = fields.get("tool_calls", {}).get("content", "text")
     unclosed_fields = [event["field"] for event in events if event["type"] == "region_close"]
     if "tool_calls" in unclosed_fields and body not in _SELF_DELIMITING:
-        raise FormatError("the call is not closed by its mark; the reply seems cut off")
+        raise FormatError("the call is not closed by its mark; the reply seems truncated")
     calls = [replace(c, arguments=checked(dict(c.arguments))) for c in message_calls(message)]
     content, thinking = (str(message.get(key) or "").strip() for key in ("content", "thinking"))
     return ParsedAction(tuple(calls), content, reasoning=thinking)

@@ -1,4 +1,4 @@
-"""The table of formats; a new family of models needs a row here and in test_formats_table.py.
+"""The table of formats; a new format needs a row here and in test_formats_table.py.
 
 If the marks of several rows match at one position, the first row is used.
 """
@@ -9,12 +9,10 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from coding_gym.arguments import unknown_name
+from coding_gym.text.families import CALL, UNEXPLAINED
 from coding_gym.tools.formats.format import Format
 
 AUTO = "auto"
-
-
-_CALL = '{"name": "TOOL_NAME", "arguments": {"ARGUMENT": "VALUE"}}'
 
 
 def _invoke(name: str, prefix: str, section: str) -> Format:
@@ -41,12 +39,12 @@ def _list(name: str, opens: str, closes: str) -> Format:
         body="json",
         opens=re.escape(opens),
         closes=re.escape(closes),
-        example=f"{opens}[{_CALL}]{closes}",
+        example=f"{opens}[{CALL}]{closes}",
     )
 
 
 def _python(name: str, opens: str, closes: str) -> Format:
-    """Returns a row of a list of Python-like calls between literal marks."""
+    """Returns the format of Python-like calls in one list between literal marks."""
     example = f'{opens}[TOOL_NAME(ARGUMENT="VALUE")]{closes}'
     return replace(_list(name, opens, closes), body="python", example=example)
 
@@ -62,6 +60,7 @@ _TABLE: tuple[Format, ...] = (
         argument=r"<parameter=([^<>\n]*)>",
         argument_closes="</parameter>",
         on_lines=True,
+        parts=r"<parameter=[^<>\n]|</function>",
         example="<tool_call>\n<function=TOOL_NAME>\n<parameter=ARGUMENT>\nVALUE\n</parameter>\n</function>\n"
         "</tool_call>",
     ),
@@ -72,10 +71,12 @@ _TABLE: tuple[Format, ...] = (
         closes="</tool_call>",
         argument=r"<arg_key>([^<>\n]*)</arg_key>\s*<arg_value>",
         argument_closes="</arg_value>",
+        parts="<arg_(?:key|value)>",
         example="<tool_call>TOOL_NAME\n<arg_key>ARGUMENT</arg_key>\n<arg_value>VALUE</arg_value>\n</tool_call>",
     ),
     replace(
         _invoke("deepseek_v32", "｜DSML｜", "function_calls"),
+        parts="</?｜DSML｜",
         example='<｜DSML｜function_calls>\n<｜DSML｜invoke name="TOOL_NAME">\n'
         '<｜DSML｜parameter name="ARGUMENT" string="true">VALUE</｜DSML｜parameter>\n'
         "</｜DSML｜invoke>\n</｜DSML｜function_calls>",
@@ -83,6 +84,7 @@ _TABLE: tuple[Format, ...] = (
     replace(
         _invoke("step3", "steptml:", ""),
         section="<｜tool_calls?_(?:begin|end)｜>(?:function)?|<｜tool_sep｜>",
+        parts="</?steptml:",
         example="<｜tool_calls_begin｜><｜tool_call_begin｜>function<｜tool_sep｜><steptml:invoke "
         'name="TOOL_NAME"><steptml:parameter name="ARGUMENT">VALUE</steptml:parameter>'
         "</steptml:invoke><｜tool_call_end｜><｜tool_calls_end｜>",
@@ -93,7 +95,9 @@ _TABLE: tuple[Format, ...] = (
         opens=r"<function_calls>\s*(?=[^\W\d][\w.-]*\()",
         example='<function_calls>TOOL_NAME(ARGUMENT="VALUE")</function_calls>',
     ),
-    _invoke("minimax_m2", "", "minimax:tool_call"),  # after olmo3: both read <function_calls>
+    replace(  # after olmo3: both read <function_calls>
+        _invoke("minimax_m2", "", "minimax:tool_call"), parts="</invoke>"
+    ),
     replace(
         _python("pythonic", "<|python_start|>", "<|python_end|>"),
         is_bare=True,
@@ -105,6 +109,7 @@ _TABLE: tuple[Format, ...] = (
         body="gemma",
         opens=r"<\|tool_call>",
         closes=r"<tool_call\|>",
+        parts=r"<tool_call\|>|<end_function_call>",  # the second is FunctionGemma's
         example='<|tool_call>call:TOOL_NAME{ARGUMENT:<|"|>VALUE<|"|>}<tool_call|>',
     ),
     # -- JSON ---------------------------------------------------------------------------------
@@ -112,9 +117,7 @@ _TABLE: tuple[Format, ...] = (
         name="openai",
         body="json",
         is_bare=True,
-        example='{"role": "assistant", "content": "", "tool_calls": [{"id": "call00000", "type": '
-        '"function", "function": {"name": "TOOL_NAME", "arguments": '
-        '"{\\"ARGUMENT\\": \\"VALUE\\"}"}}]}',
+        example=UNEXPLAINED["openai"],
     ),
     Format(name="json", body="json", is_bare=True),
     Format(
@@ -122,20 +125,25 @@ _TABLE: tuple[Format, ...] = (
         body="json",
         opens=r"<\|python_tag\|>",
         is_bare=True,
-        example=_CALL.replace("arguments", "parameters"),
+        example=CALL.replace("arguments", "parameters"),
     ),
     replace(  # also NanoAgent, which writes a list of calls
-        _list("hermes", "<tool_call>", "</tool_call>"), example=f"<tool_call>{_CALL}</tool_call>"
+        _list("hermes", "<tool_call>", "</tool_call>"),
+        parts="</?tool_call>",
+        example=UNEXPLAINED["auto"],
     ),
-    _list("nemotron", "<TOOLCALL>", "</TOOLCALL>"),
+    replace(_list("nemotron", "<TOOLCALL>", "</TOOLCALL>"), parts="</TOOLCALL>"),
     replace(  # also Phi-4
         _list("granite", "<|tool_call|>", "<|/tool_call|>"),
         opens=r"<\|tool_call\|>|functools(?=\[)",
-        example=f"<|tool_call|>[{_CALL}]",
+        example=f"<|tool_call|>[{CALL}]",
     ),
-    _list("jamba", "<tool_calls>", "</tool_calls>"),  # also Hunyuan
+    replace(  # also Hunyuan
+        _list("jamba", "<tool_calls>", "</tool_calls>"), parts="</tool_calls>"
+    ),
     replace(
         _list("cohere", "<|START_ACTION|>", "<|END_ACTION|>"),
+        parts=r"<\|END_ACTION\|>",
         example='<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "TOOL_NAME", "parameters": '
         '{"ARGUMENT": "VALUE"}}]<|END_ACTION|>',
     ),
@@ -150,6 +158,7 @@ _TABLE: tuple[Format, ...] = (
         name="harmony",
         body="channels",
         opens=r"<\|start\|>assistant|<\|channel\|>|to=functions\.",
+        parts=r"commentary to=|(?<!\S)to=\w+<\|message",
         example="<|channel|>commentary to=functions.TOOL_NAME <|constrain|>json<|message|>"
         '{"ARGUMENT": "VALUE"}<|call|>',
     ),
@@ -160,6 +169,7 @@ _TABLE: tuple[Format, ...] = (
         head=rf"(?:function{_SEP})?(?P<name>[^\s<{{`]+)\s*(?:{_SEP}\s*)?(?:```(?:json)?\s*)?",
         closes=r"(?:```\s*)?<[｜|]tool▁call▁end[｜|]>",
         section="<[｜|]tool▁calls▁(?:begin|end)[｜|]>",
+        parts="<[｜|]tool▁",
         example="<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>TOOL_NAME<｜tool▁sep｜>"
         '{"ARGUMENT": "VALUE"}<｜tool▁call▁end｜><｜tool▁calls▁end｜>',
     ),
@@ -171,6 +181,7 @@ _TABLE: tuple[Format, ...] = (
         r"<\|tool_call_argument_begin\|>",
         closes=r"<\|tool_call_end\|>",
         section=r"<\|tool_calls?_section_(?:begin|end)\|>",
+        parts=r"<\|tool_call_(?:argument_begin|end)\|>",
         example="<|tool_calls_section_begin|><|tool_call_begin|>functions.TOOL_NAME:0"
         '<|tool_call_argument_begin|>{"ARGUMENT": "VALUE"}<|tool_call_end|>'
         "<|tool_calls_section_end|>",
@@ -183,7 +194,7 @@ _TABLE: tuple[Format, ...] = (
         closes=r"```[ \t\r]*$",
         example="```bash\nVALUE\n```",
     ),
-    Format(name="template", body="template", example="a call as the model's chat template has it"),
+    Format(name="template", body="template", example=UNEXPLAINED["template"]),
 )
 FORMATS: Mapping[str, Format] = MappingProxyType({row.name: row for row in _TABLE})
 TOOL_FORMATS = (AUTO, *FORMATS)
