@@ -66,7 +66,8 @@ class DockerBackend:
 
     Covered: files, processes, the network, capabilities, system calls (the daemon's filter),
     memory, the number of processes. Not covered: the size of files in the workspace and in home
-    (`Probe.missing`), and vulnerabilities of the kernel or the daemon.
+    (`Probe.missing`), and vulnerabilities of the kernel or the daemon. Limits on files also bound
+    standard input, which is stored in a file.
 
     Commands run as the image's user; if that is root, as an ordinary user. Mounts need a daemon
     that shares this process's files.
