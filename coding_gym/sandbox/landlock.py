@@ -2,7 +2,7 @@
 
 import os
 import pwd
-import random
+import secrets
 import socket
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, suppress
@@ -100,7 +100,8 @@ class LandlockBackend:
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
-        self._require_landlock()
+        with documented_errors():
+            self._require_landlock()
         check_spec(spec, self.name, lacks=_UNSUPPORTED_FIELDS)
         if snapshot is not None:
             check_snapshot(snapshot, backend=self.name, spec=spec)
@@ -166,7 +167,7 @@ def _take_uid(cleanup: ExitStack) -> int:
     The name of an abstract UNIX socket reserves it: only one process can bind the name, and the
     kernel frees it when that process ends.
     """
-    for uid in filter(_is_free, random.sample(_UIDS, len(_UIDS))):
+    for uid in filter(_is_free, secrets.SystemRandom().sample(_UIDS, len(_UIDS))):
         reservation = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             reservation.bind(f"\0coding_gym-uid-{uid}")
@@ -228,7 +229,7 @@ def tree_grants(folder: Path) -> tuple[Grant, ...]:
 
 
 def _allow(path: str, hidden_folders: Collection[str]) -> Iterator[Grant]:
-    """Yields rules to read ``path`` except the folders ``hidden``."""
+    """Yields rules to read ``path`` except ``hidden_folders``."""
     if path in hidden_folders:
         return
     if not any(folder.startswith(f"{path}/") for folder in hidden_folders):
