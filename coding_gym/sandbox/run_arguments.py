@@ -3,8 +3,8 @@
 In a persistent shell, the bash of a command saves its state at exit, and the bash of the next
 command sources it. The state is the folder, the file mode mask, variables, functions, aliases,
 options other than xtrace and verbose, and the last exit code; limits, traps and processes are not
-part of it. It is a file in the sandbox's home, so snapshots include it. A killed command does not
-change the state.
+part of it. It is a file in the sandbox's home, so snapshots include it. A command does not change
+the state if it is killed, or if it sets a trap on EXIT and calls ``exit``.
 """
 
 import errno
@@ -34,16 +34,20 @@ STATE = f"{HOME}/.bash_state"
 # One line up to the command, so that its errors have the right line numbers. Only regular files
 # are opened: a FIFO would block. Functions come last: they could replace later commands.
 # Aliases in functions are already expanded. `cd` sets PWD; the command's text is too large to save.
+# The trap saves the state of a command that calls `exit`. It does nothing after the save at the end
+# of the command, which unsets BASH_EXECUTION_STRING; a trap of the command runs then.
 # Restoring a non-zero exit status under errexit would exit the next bash before its command.
 _SAVE = b"; ".join(
     (
-        b"{ [[ -e %(state)b && ! -f %(state)b ]] || { builtin printf 'cd -- %%q\\n' \"${PWD-}\"",
+        b'{ builtin set -- "$?"',
+        b"builtin set +xv",
+        b"[[ ! -v BASH_EXECUTION_STRING || -e %(state)b && ! -f %(state)b ]] || "
+        b"{ builtin printf 'cd -- %%q\\n' \"${PWD-}\"",
         b"builtin umask -p",
         b"builtin unset -v BASH_EXECUTION_STRING PWD",
         b"builtin declare -p",
         b"builtin alias -p",
         b"builtin shopt -p",
-        b"builtin set +xv",
         b"builtin set +o",
         b"builtin echo shopt -u expand_aliases",
         b"builtin declare -f",
@@ -55,11 +59,11 @@ _SAVE = b"; ".join(
 )
 _SCRIPT = b"; ".join(
     (
-        b"builtin trap -- '{ builtin set -- \"$?\"; %(trap)b; } 2>/dev/null' EXIT",
+        b"builtin trap -- '%(trap)b' EXIT",
         b"[[ ! -f %(state)b ]] || builtin . %(state)b 2>/dev/null",
         b"builtin eval -- %(command)b",
-        b'{ builtin set -- "$?"; builtin trap - EXIT; %(save)b',
-        b'builtin exit "$1"; } 2>/dev/null',
+        b"%(save)b",
+        b'builtin exit "$1"',
     )
 )
 
