@@ -74,8 +74,9 @@ class DockerBackend:
 
     Args:
         image: The image for specs without an image; it needs bash and the command-line programs
-            that commands use.
-        host: The daemon, such as ``unix:///run/docker.sock``; "" for the value of ``DOCKER_HOST``.
+            that commands use. Other values than the default are for tests.
+        host: The daemon, such as ``unix:///run/docker.sock``, for tests; "" for the value of
+            ``DOCKER_HOST``.
     """
 
     name = "docker"

@@ -70,7 +70,7 @@ class LandlockBackend:
     The workspace is a copy, so the time of opening and of a snapshot grows with its files.
 
     Args:
-        abi: The highest version of Landlock to use; None for the kernel's.
+        abi: The highest version of Landlock to use, for tests; None for the kernel's.
     """
 
     name = "landlock"

@@ -137,8 +137,8 @@ def _reachable(path: Path, user: User, cleanup: ExitStack) -> Path:
 def _fingerprint(folder: Path) -> tuple[object, ...]:
     """Returns path, size and change time of every entry of a folder."""
     entries = layer_union.united((folder,)).items()
-    infos = ((name, entry.stat(follow_symlinks=False)) for name, entry in entries)
-    return tuple((name, info.st_size, info.st_ctime_ns) for name, info in infos)
+    stats = ((name, entry.stat(follow_symlinks=False)) for name, entry in entries)
+    return tuple((name, stat.st_size, stat.st_ctime_ns) for name, stat in stats)
 
 
 def _reachable_python(prefix: Path, user: User, cleanup: ExitStack) -> Path:
@@ -156,8 +156,8 @@ def _reachable_python(prefix: Path, user: User, cleanup: ExitStack) -> Path:
 
 def _parents_are_traversable(path: Path, user: User) -> bool:
     """Whether a user may enter all folders above a path, none of which the user owns."""
-    infos = [folder.stat() for folder in path.parents]
-    return all(info.st_mode & (0o010 if info.st_gid == user[1] else 0o001) for info in infos)
+    stats = [folder.stat() for folder in path.parents]
+    return all(stat.st_mode & (0o010 if stat.st_gid == user[1] else 0o001) for stat in stats)
 
 
 def _is_needed(entry: "os.DirEntry[str]") -> bool:

@@ -47,8 +47,8 @@ class NamespaceBackend:
 
     Args:
         changes: Where a sandbox's changes are stored. ``"auto"`` uses a tmpfs if overlayfs supports
-            it (Linux 6.6), else a folder on disk without a size limit; ``"disk"`` always uses a
-            folder on disk.
+            it (Linux 6.6), else a folder on disk without a size limit; ``"disk"``, for tests,
+            always uses a folder on disk.
     """
 
     name = "namespace"
@@ -216,7 +216,7 @@ def _is_always_visible(python: Interpreter, image: Image | None) -> bool:
 
 
 def _source(path: Path) -> Source:
-    """Returns the current identity of a host folder or file."""
+    """Returns the real path, device and inode of a host folder or file."""
     real_path = path.resolve()
     info = real_path.stat()
     is_folder = S_ISDIR(info.st_mode)

@@ -241,5 +241,8 @@ def with_zygote(
 
 
 def stop_zygotes() -> None:
-    """Stops all zygotes, with their ``namespace`` sandboxes; the next open starts new zygotes."""
+    """Stops all zygotes, with their ``namespace`` sandboxes; for tests.
+
+    The next open starts new zygotes.
+    """
     _registry(os.getpid()).stop()
