@@ -82,7 +82,9 @@ class NamespaceBackend:
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
-        check_spec(spec, self.name, lacks=() if spec.image else ("workspace_alias",))
+        check_spec(spec, self.name, lacks=())
+        if spec.workspace_alias and not spec.image:
+            raise InvalidArgumentError("workspace_alias needs an image, got none; set image")
         if snapshot is not None:
             check_snapshot(snapshot, backend=self.name, spec=spec)
         return ServedSandbox(

@@ -126,8 +126,10 @@ def python_command(source: str) -> str:
     """Returns the command that runs Python source in an isolated interpreter.
 
     Raises:
-        InvalidArgumentError: The command is too long.
+        InvalidArgumentError: The command is too long, or ``source`` has a NUL byte.
     """
+    if "\0" in source:
+        raise InvalidArgumentError(f"source must have no NUL byte, got {source[:80]!r}")
     command = f"exec python -I -S -c {shlex.quote(source)}"
     size = len(command.encode("utf-8", "surrogatepass"))
     if size > MAX_ARGUMENT_BYTES:
@@ -166,8 +168,8 @@ def check_env(env: Mapping[str, str]) -> None:
     for name, value in env.items():
         if not name or "=" in name or not is_passable(name + value):
             raise InvalidArgumentError(
-                "an environment variable must have a non-empty name without '=', and no NUL byte, "
-                f"got {name!r}={value!r}"
+                "an environment variable must have a non-empty name without '=', and neither NUL "
+                f"bytes nor lone surrogates, got a variable with the name {name!r}"
             )
     size = sum(len(os.fsencode(f"{name}={value}")) + 1 for name, value in env.items())
     if size > _MAX_ENV_BYTES:
