@@ -21,6 +21,7 @@ from coding_gym.sandbox.inside.host_folders import (
     PACKAGE,
     THIRD_PARTY,
     TOP_FOLDERS,
+    is_in_top_folder,
 )
 from coding_gym.sandbox.inside.request import LandlockRequest
 from coding_gym.sandbox.landlock_files import LandlockFiles, User, fill, variables
@@ -200,9 +201,9 @@ def _grants(spec: SandboxSpec, files: LandlockFiles) -> Iterator[Grant]:
     for mount in spec.mounts:
         yield "write" if mount.writable else "read", files.host_paths[mount.target]
     if spec.python is not None:
-        prefix = Path(files.host_paths[str(spec.python.prefix)])
-        if not any(prefix.is_relative_to(f"/{name}") for name in TOP_FOLDERS):
-            yield from tree_grants(prefix)
+        prefix = files.host_paths[str(spec.python.prefix)]
+        if not is_in_top_folder(prefix):
+            yield from tree_grants(Path(prefix))
 
 
 @cache

@@ -17,6 +17,7 @@ from coding_gym.sandbox.backend_checks import check_snapshot, check_spec, failed
 from coding_gym.sandbox.images.layout import find_image, read_manifest
 from coding_gym.sandbox.images.store import Image, unpack_image
 from coding_gym.sandbox.inside.fixed import PYTHON_FOLDER
+from coding_gym.sandbox.inside.host_folders import is_in_top_folder
 from coding_gym.sandbox.inside.request import (
     ImageRequest,
     MountRequest,
@@ -34,7 +35,6 @@ from coding_gym.sandbox.zygotes import Zygote, with_zygote, zygote
 _log = logging.getLogger(__name__)
 _OLDEST_PRELOADED = (3, 11)  # the oldest Python that can run the modules of `inside`
 _RETRY_S = 300.0  # after a preloaded zygote failed; each attempt can take half a minute
-_SYSTEM_FOLDERS = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"))
 _MISSING_ON_DISK = (Promise.DISK_LIMIT, Promise.INODE_LIMIT)
 
 
@@ -207,7 +207,7 @@ def _environment(spec: SandboxSpec, image: Image | None) -> dict[str, str]:
 
 def _is_always_visible(python: Interpreter, image: Image | None) -> bool:
     """Whether an interpreter is in a system folder; raises InvalidArgumentError with an image."""
-    is_in_system = any(python.prefix.is_relative_to(folder) for folder in _SYSTEM_FOLDERS)
+    is_in_system = is_in_top_folder(str(python.prefix))
     if is_in_system and image is not None:
         raise InvalidArgumentError(
             f"{python.executable} is part of the host's {python.prefix}, which a sandbox with an "
