@@ -43,7 +43,7 @@ def test_a_tree_of_another_owner_is_split_by_its_git(
         assert output(sandbox, f"{other_owner}=0 git ls-files").split() == sorted(PROJECT)
 
 
-def test_warnings_of_the_images_python_are_not_part_of_its_path(
+def test_warnings_of_an_images_python_are_ignored(
     store: TemplateStore, make_image_task: MakeTask, tmp_path: Path, layers: list[bytes]
 ) -> None:
     warn = entry(f"{SITE}/warn.pth", "import sys; sys.stderr.write('a warning of python: x\\n')\n")
