@@ -79,6 +79,8 @@ def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
 def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
     """Applies a patch to the working tree completely or not at all.
 
+    Only git that is killed at the time or memory limit leaves a part of the changes.
+
     Args:
         sandbox: A sandbox opened from a template.
         patch: The patch; an empty patch changes nothing.
