@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
+from itertools import chain
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
@@ -86,9 +87,9 @@ def default_interpreter() -> Interpreter:
 
 @cache
 def find_interpreter(version: str) -> Interpreter:
-    """Returns an installation of a CPython version, such as ``"3.9"`` or ``"3.9.18"``.
+    """Returns an installed CPython with a GIL of a version such as ``"3.9"`` or ``"3.9.18"``.
 
-    The running Python is returned if it has this version. Otherwise the installations of pyenv, uv,
+    The running Python is returned if it is one. Otherwise the installations of pyenv, uv,
     the system and PATH are searched, in this order.
 
     Raises:
@@ -99,8 +100,10 @@ def find_interpreter(version: str) -> Interpreter:
     if match is None:
         raise InvalidArgumentError(f"a Python version must be like 3.9 or 3.9.18, got {version!r}")
     minor, folders = match[1], _search_folders()
-    for interpreter in (default_interpreter(), *_installed(f"python{minor}", folders)):
-        if f"{interpreter.version}.".startswith(f"{version}."):
+    # The search starts binaries, so it is lazy.
+    for interpreter in chain((default_interpreter(),), _installed(f"python{minor}", folders)):
+        is_version = f"{interpreter.version}.".startswith(f"{version}.")
+        if is_version and interpreter.implementation == _IMPLEMENTATION:
             return interpreter
     raise SandboxUnavailableError(
         f"there is no Python {version} in {', '.join(map(str, folders))}",
@@ -121,7 +124,7 @@ def _search_folders() -> list[Path]:
 
 
 def _installed(name: str, folders: list[Path]) -> Iterator[Interpreter]:
-    """Yields the CPython installations with a GIL that have a binary of this name."""
+    """Yields the installations that have a binary of this name."""
     for folder in folders:
         if not os.access(folder, os.R_OK | os.X_OK):  # missing, or private to another user
             continue
@@ -130,9 +133,7 @@ def _installed(name: str, folders: list[Path]) -> Iterator[Interpreter]:
             # A pyenv shim is not an interpreter, but a script that may run one.
             if path.parent.name != "shims":
                 with suppress(*_FAILURES):
-                    interpreter = _describe(path.resolve())
-                    if interpreter.implementation == _IMPLEMENTATION:
-                        yield interpreter
+                    yield _describe(path.resolve())
 
 
 def _numbers(path: Path) -> list[int]:

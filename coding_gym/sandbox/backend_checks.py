@@ -49,8 +49,7 @@ def check_spec(spec: SandboxSpec, backend: str, *, lacks: Collection[str]) -> No
     check_env({"PATH": ":".join(spec.path)})
     if field_names := [name for name in lacks if getattr(spec, name)]:
         raise InvalidArgumentError(
-            f"the {backend!r} sandbox does not support {', '.join(field_names)}; use 'namespace' "
-            "(workspace_alias also needs an image)"
+            f"the {backend!r} sandbox does not support {', '.join(field_names)}; use 'namespace'"
         )
     _check_targets([*(mount.target for mount in spec.mounts), spec.workspace_alias or WORKDIR])
     _check_sources(spec)

@@ -25,7 +25,7 @@ from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.program_output import last_line
 from coding_gym.sandbox import layer_union
 from coding_gym.sandbox.backend_checks import check_spec, failed_probe, render_output
-from coding_gym.sandbox.docker_engine import LABELS, Engine, Image, connect, inspect
+from coding_gym.sandbox.docker_engine import LABELS, DaemonImage, Engine, connect, inspect
 from coding_gym.sandbox.inside.commands import BoundedOutput
 from coding_gym.sandbox.inside.fixed import BASH, HOSTNAME, KILLED_CODE, TIMEOUT_CODE, USER
 from coding_gym.sandbox.ownership import UNPRIVILEGED
@@ -67,15 +67,17 @@ class DockerBackend:
 
     Covered: files, processes, the network, capabilities, system calls (the daemon's filter),
     memory, the number of processes. Not covered: the size of files in the workspace and in home
-    (`Probe.missing`), and vulnerabilities of the kernel or the daemon.
+    (`Probe.missing`), and vulnerabilities of the kernel or the daemon. Limits on files also bound
+    standard input, which is stored in a file.
 
     Commands run as the image's user; if that is root, as an ordinary user. Mounts need a daemon
     that shares this process's files.
 
     Args:
         image: The image for specs without an image; it needs bash and the command-line programs
-            that commands use.
-        host: The daemon, such as ``unix:///run/docker.sock``; "" for the value of ``DOCKER_HOST``.
+            that commands use. Other values than the default are for tests.
+        host: The daemon, such as ``unix:///run/docker.sock``, for tests; "" for the value of
+            ``DOCKER_HOST``.
     """
 
     name = "docker"
@@ -105,7 +107,7 @@ class DockerBackend:
         """Returns an image's id; see `coding_gym.sandbox.protocol.SandboxBackend.image_id`."""
         engine = connect(self._host)
         with _image_errors(image), engine.errors_as("look for an image"):
-            return str(engine.find_image(image)["Id"])
+            return str(engine.describe_image(image)["Id"])
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> "DockerSandbox":
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
@@ -130,7 +132,7 @@ def _image_errors(requested: str) -> Iterator[None]:
 
 
 @contextlib.contextmanager
-def _files(image: Image, spec: SandboxSpec) -> Iterator[Any]:
+def _files(image: DaemonImage, spec: SandboxSpec) -> Iterator[Any]:
     """Yields a tar of the files that a container gets in addition to its image."""
     user, owner = image.user, (image.user.uid, image.user.gid)
     with tempfile.SpooledTemporaryFile(max_size=_IN_MEMORY_BYTES) as file:
@@ -179,7 +181,7 @@ def _add(
     tar.addfile(entry, io.BytesIO(data or b""))
 
 
-def _create_options(engine: Engine, image: Image, spec: SandboxSpec) -> dict[str, Any]:
+def _create_options(engine: Engine, image: DaemonImage, spec: SandboxSpec) -> dict[str, Any]:
     """Returns the keyword arguments of docker-py's ``create_container``, except the image."""
     limits = spec.limits
     # Without `nproc` Podman requests 2**20, which fails if its root may not raise limits.
@@ -231,7 +233,7 @@ class _Container(Channel):
         SandboxError: The daemon refused a step.
     """
 
-    def __init__(self, engine: Engine, image: Image, spec: SandboxSpec) -> None:
+    def __init__(self, engine: Engine, image: DaemonImage, spec: SandboxSpec) -> None:
         with engine.errors_as("start a container"), contextlib.ExitStack() as cleanup:
             options = _create_options(engine, image, spec)
             self._id = engine.api.create_container(image.name, **options)["Id"]

@@ -60,7 +60,7 @@ class Engine:
                 f"no Docker daemon answers at {self.url}: {reason}",
                 _JOIN if isinstance(error, PermissionError) else _START,
             ) from error
-        self.images: dict[str, Image] = {}
+        self.images: dict[str, DaemonImage] = {}
         with self.errors_as("query the daemon"):
             self.info: dict[str, Any] = self.api.info()
 
@@ -77,7 +77,7 @@ class Engine:
             reason = getattr(error, "explanation", "") or str(error)
             raise SandboxError(f"cannot {action}: {reason}") from error
 
-    def find_image(self, name: str) -> dict[str, Any]:
+    def describe_image(self, name: str) -> dict[str, Any]:
         """Returns the description of an image; raises SandboxUnavailableError if it is missing."""
         try:
             description: dict[str, Any] = self.api.inspect_image(name)
@@ -134,7 +134,7 @@ def _connect_once(url: str) -> None:
             stream.connect(f"/{path.lstrip('/')}")
 
 
-class Image(NamedTuple):
+class DaemonImage(NamedTuple):
     """An image: id, variables, user of commands, bash's content, files of /etc by name."""
 
     name: str
@@ -144,7 +144,7 @@ class Image(NamedTuple):
     etc: Mapping[str, bytes]
 
 
-def inspect(engine: Engine, name: str, unprivileged: tuple[int, int]) -> Image:
+def inspect(engine: Engine, name: str, unprivileged: tuple[int, int]) -> DaemonImage:
     """Returns an image of the daemon, from a cache; its user is ``unprivileged`` in place of root.
 
     Raises:
@@ -154,7 +154,7 @@ def inspect(engine: Engine, name: str, unprivileged: tuple[int, int]) -> Image:
         SandboxError: The daemon refused a step.
     """
     with engine.errors_as("inspect an image"):
-        base = engine.find_image(name)
+        base = engine.describe_image(name)
         if (image := engine.images.get(base["Id"])) is not None:
             return image
         container = engine.api.create_container(base["Id"], ["true"], labels=LABELS)["Id"]
@@ -170,4 +170,4 @@ def inspect(engine: Engine, name: str, unprivileged: tuple[int, int]) -> Image:
     user = ImageUser(*unprivileged, USER) if user.uid == 0 else user
     pairs = (pair.partition("=") for pair in settings.get("Env") or ())
     env = {key: value for key, _, value in pairs}
-    return engine.images.setdefault(base["Id"], Image(base["Id"], env, user, bash, etc))
+    return engine.images.setdefault(base["Id"], DaemonImage(base["Id"], env, user, bash, etc))

@@ -2,7 +2,7 @@
 
 import os
 import pwd
-import random
+import secrets
 import socket
 from collections.abc import Collection, Iterator
 from contextlib import ExitStack, suppress
@@ -21,6 +21,7 @@ from coding_gym.sandbox.inside.host_folders import (
     PACKAGE,
     THIRD_PARTY,
     TOP_FOLDERS,
+    is_in_top_folder,
 )
 from coding_gym.sandbox.inside.request import LandlockRequest
 from coding_gym.sandbox.landlock_files import LandlockFiles, User, fill, variables
@@ -70,7 +71,7 @@ class LandlockBackend:
     The workspace is a copy, so the time of opening and of a snapshot grows with its files.
 
     Args:
-        abi: The highest version of Landlock to use; None for the kernel's.
+        abi: The highest version of Landlock to use, for tests; None for the kernel's.
     """
 
     name = "landlock"
@@ -100,7 +101,8 @@ class LandlockBackend:
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
-        self._require_landlock()
+        with documented_errors():
+            self._require_landlock()
         check_spec(spec, self.name, lacks=_UNSUPPORTED_FIELDS)
         if snapshot is not None:
             check_snapshot(snapshot, backend=self.name, spec=spec)
@@ -166,7 +168,7 @@ def _take_uid(cleanup: ExitStack) -> int:
     The name of an abstract UNIX socket reserves it: only one process can bind the name, and the
     kernel frees it when that process ends.
     """
-    for uid in filter(_is_free, random.sample(_UIDS, len(_UIDS))):
+    for uid in filter(_is_free, secrets.SystemRandom().sample(_UIDS, len(_UIDS))):
         reservation = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
             reservation.bind(f"\0coding_gym-uid-{uid}")
@@ -199,9 +201,9 @@ def _grants(spec: SandboxSpec, files: LandlockFiles) -> Iterator[Grant]:
     for mount in spec.mounts:
         yield "write" if mount.writable else "read", files.host_paths[mount.target]
     if spec.python is not None:
-        prefix = Path(files.host_paths[str(spec.python.prefix)])
-        if not any(prefix.is_relative_to(f"/{name}") for name in TOP_FOLDERS):
-            yield from tree_grants(prefix)
+        prefix = files.host_paths[str(spec.python.prefix)]
+        if not is_in_top_folder(prefix):
+            yield from tree_grants(Path(prefix))
 
 
 @cache
@@ -228,7 +230,7 @@ def tree_grants(folder: Path) -> tuple[Grant, ...]:
 
 
 def _allow(path: str, hidden_folders: Collection[str]) -> Iterator[Grant]:
-    """Yields rules to read ``path`` except the folders ``hidden``."""
+    """Yields rules to read ``path`` except ``hidden_folders``."""
     if path in hidden_folders:
         return
     if not any(folder.startswith(f"{path}/") for folder in hidden_folders):

@@ -14,16 +14,15 @@ from pathlib import Path
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox import layer_union
-from coding_gym.sandbox.inside.host_folders import THIRD_PARTY
+from coding_gym.sandbox.inside.host_folders import PACKAGE_FOLDERS, THIRD_PARTY
 from coding_gym.sandbox.layer_union import IsIncluded
 from coding_gym.sandbox.ownership import cache_folder, make_folder, remove_own
 from coding_gym.sandbox.served_sandbox import host_path_of
 from coding_gym.sandbox.spec import HOME, TMP, WORKDIR, Interpreter, SandboxSpec, environment
 
 _WRITABLE_FOLDERS = {"workspace": WORKDIR, "home": HOME, "tmp": TMP}
-# Names of large folders that programs do not need.
-_SKIPPED_NAMES = frozenset({"test", "idlelib", "lib2to3"})
-_PACKAGES = frozenset(Path(pattern).name for pattern in THIRD_PARTY)
+# Names of folders with packages, and of large folders that programs do not need.
+_SKIPPED_NAMES = {Path(pattern).name for pattern in THIRD_PARTY} | {"test", "idlelib", "lib2to3"}
 _NUM_RECENT_COPIES = 8
 
 User = tuple[int, int]
@@ -137,8 +136,8 @@ def _reachable(path: Path, user: User, cleanup: ExitStack) -> Path:
 def _fingerprint(folder: Path) -> tuple[object, ...]:
     """Returns path, size and change time of every entry of a folder."""
     entries = layer_union.united((folder,)).items()
-    infos = ((name, entry.stat(follow_symlinks=False)) for name, entry in entries)
-    return tuple((name, info.st_size, info.st_ctime_ns) for name, info in infos)
+    stats = ((name, entry.stat(follow_symlinks=False)) for name, entry in entries)
+    return tuple((name, stat.st_size, stat.st_ctime_ns) for name, stat in stats)
 
 
 def _reachable_python(prefix: Path, user: User, cleanup: ExitStack) -> Path:
@@ -147,7 +146,7 @@ def _reachable_python(prefix: Path, user: User, cleanup: ExitStack) -> Path:
     Python lists the folder of its modules to find them. Landlock cannot allow a listing of a
     folder and refuse it for subfolders, where most installations keep third-party packages.
     """
-    packages = [path for name in _PACKAGES for path in prefix.glob(f"lib*/py*/{name}")]
+    packages = [path for pattern in PACKAGE_FOLDERS for path in prefix.glob(pattern)]
     is_mixed = any((path.parent / "os.py").exists() for path in packages)
     if not is_mixed and _parents_are_traversable(prefix, user):
         return prefix
@@ -156,14 +155,14 @@ def _reachable_python(prefix: Path, user: User, cleanup: ExitStack) -> Path:
 
 def _parents_are_traversable(path: Path, user: User) -> bool:
     """Whether a user may enter all folders above a path, none of which the user owns."""
-    infos = [folder.stat() for folder in path.parents]
-    return all(info.st_mode & (0o010 if info.st_gid == user[1] else 0o001) for info in infos)
+    stats = [folder.stat() for folder in path.parents]
+    return all(stat.st_mode & (0o010 if stat.st_gid == user[1] else 0o001) for stat in stats)
 
 
 def _is_needed(entry: "os.DirEntry[str]") -> bool:
     """Whether an entry of an interpreter's prefix is copied; packages and tests are not."""
     name = entry.name
-    return name not in (_PACKAGES | _SKIPPED_NAMES) and not name.endswith(".a")
+    return name not in _SKIPPED_NAMES and not name.endswith(".a")
 
 
 class _Copy:

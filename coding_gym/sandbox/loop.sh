@@ -12,7 +12,8 @@ LC_ALL=C
 input=/dev/shm/.coding_gym
 exec 2>/dev/null 9<> <(:) # runners write to 9 when they end
 # Signals to the process group are for the command; without -m the command would ignore interrupts.
-trap '' HUP INT QUIT TERM USR1 USR2
+# Process 1 must survive a write above the file size limit.
+trap '' HUP INT QUIT TERM USR1 USR2 XFSZ
 set -m
 
 pause() { # waits four milliseconds
@@ -55,23 +56,24 @@ take() { # reads the next text, of $2 bytes, into the variable named $1
   printf -v "$1" %b "$taken"
 }
 
-take_input() { # reads chunks of the sizes $@ into the file $input
-  local size taken status=0
+take_input() { # reads chunks of the sizes $@ into the file $input; sets input_error
+  local size taken
   : >"$input"
   for size; do
     read -r -N "$size" taken || exit
-    printf %b "$taken" >>"$input" || status=1
+    [[ $input_error ]] || printf %b "$taken" >>"$input" ||
+      input_error="bash: $(printf x 2>&1 >>"$input")" # the reason of the failure
   done
-  return $status
 }
 
 take_request() { # reads the texts after the line of the words $@; opens the standard input as 8
   local size
-  nonce=$1 num_chunks=$2 has_input=yes variables=()
+  nonce=$1 num_chunks=$2 input_error= variables=()
   shift 2
   exec 8</dev/null
   if ((num_chunks)); then
-    take_input "${@:1:num_chunks}" && exec 8<"$input" || has_input=
+    take_input "${@:1:num_chunks}"
+    [[ $input_error ]] || exec 8<"$input"
     rm -f "$input"
   fi
   shift "$num_chunks"
@@ -85,9 +87,9 @@ take_request() { # reads the texts after the line of the words $@; opens the sta
 
 run_request() {
   (
-    trap - HUP INT QUIT TERM USR1 USR2
-    if [[ ! $has_input ]]; then
-      echo "bash: standard input: No space left on device"
+    trap - HUP INT QUIT TERM USR1 USR2 XFSZ
+    if [[ $input_error ]]; then
+      echo "bash: standard input: ${input_error##*: }"
       exit 1
     fi
     cd -- "$folder" || {

@@ -17,6 +17,7 @@ from coding_gym.sandbox.backend_checks import check_snapshot, check_spec, failed
 from coding_gym.sandbox.images.layout import find_image, read_manifest
 from coding_gym.sandbox.images.store import Image, unpack_image
 from coding_gym.sandbox.inside.fixed import PYTHON_FOLDER
+from coding_gym.sandbox.inside.host_folders import is_in_top_folder
 from coding_gym.sandbox.inside.request import (
     ImageRequest,
     MountRequest,
@@ -34,7 +35,6 @@ from coding_gym.sandbox.zygotes import Zygote, with_zygote, zygote
 _log = logging.getLogger(__name__)
 _OLDEST_PRELOADED = (3, 11)  # the oldest Python that can run the modules of `inside`
 _RETRY_S = 300.0  # after a preloaded zygote failed; each attempt can take half a minute
-_SYSTEM_FOLDERS = (Path("/usr"), Path("/bin"), Path("/lib"), Path("/lib64"))
 _MISSING_ON_DISK = (Promise.DISK_LIMIT, Promise.INODE_LIMIT)
 
 
@@ -47,8 +47,8 @@ class NamespaceBackend:
 
     Args:
         changes: Where a sandbox's changes are stored. ``"auto"`` uses a tmpfs if overlayfs supports
-            it (Linux 6.6), else a folder on disk without a size limit; ``"disk"`` always uses a
-            folder on disk.
+            it (Linux 6.6), else a folder on disk without a size limit; ``"disk"``, for tests,
+            always uses a folder on disk.
     """
 
     name = "namespace"
@@ -82,7 +82,9 @@ class NamespaceBackend:
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
         """Opens a sandbox; see `coding_gym.sandbox.protocol.SandboxBackend.open`."""
-        check_spec(spec, self.name, lacks=() if spec.image else ("workspace_alias",))
+        check_spec(spec, self.name, lacks=())
+        if spec.workspace_alias and not spec.image:
+            raise InvalidArgumentError("workspace_alias needs an image, got none; set image")
         if snapshot is not None:
             check_snapshot(snapshot, backend=self.name, spec=spec)
         return ServedSandbox(
@@ -205,7 +207,7 @@ def _environment(spec: SandboxSpec, image: Image | None) -> dict[str, str]:
 
 def _is_always_visible(python: Interpreter, image: Image | None) -> bool:
     """Whether an interpreter is in a system folder; raises InvalidArgumentError with an image."""
-    is_in_system = any(python.prefix.is_relative_to(folder) for folder in _SYSTEM_FOLDERS)
+    is_in_system = is_in_top_folder(str(python.prefix))
     if is_in_system and image is not None:
         raise InvalidArgumentError(
             f"{python.executable} is part of the host's {python.prefix}, which a sandbox with an "
@@ -216,7 +218,7 @@ def _is_always_visible(python: Interpreter, image: Image | None) -> bool:
 
 
 def _source(path: Path) -> Source:
-    """Returns the current identity of a host folder or file."""
+    """Returns the real path, device and inode of a host folder or file."""
     real_path = path.resolve()
     info = real_path.stat()
     is_folder = S_ISDIR(info.st_mode)

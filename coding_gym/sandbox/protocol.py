@@ -208,7 +208,8 @@ class Promise(StrEnum):
     """A guarantee that a backend may lack on some machines; the value describes it in reports.
 
     `Probe.missing` names the promises that a backend does not keep on this machine. The
-    conformance suite tests all other promises, and fails if the backend keeps a missing one.
+    conformance suite tests all other promises. A test of a missing promise must fail, except where
+    the machine itself may keep the promise.
     """
 
     PRIVATE_ROOT = "fixed paths, a private /tmp and /dev/shm"
@@ -223,7 +224,7 @@ class Promise(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Probe:
-    """The result of a test of a backend on this machine.
+    """Whether a backend works on this machine, and which promises it lacks.
 
     Attributes:
         available: Whether a sandbox was opened, ran a command and was closed without failures.

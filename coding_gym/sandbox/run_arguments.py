@@ -3,8 +3,8 @@
 In a persistent shell, the bash of a command saves its state at exit, and the bash of the next
 command sources it. The state is the folder, the file mode mask, variables, functions, aliases,
 options other than xtrace and verbose, and the last exit code; limits, traps and processes are not
-part of it. It is a file in the sandbox's home, so snapshots include it. A killed command does not
-change the state.
+part of it. It is a file in the sandbox's home, so snapshots include it. A command does not change
+the state if it is killed, or if it sets a trap on EXIT and calls ``exit``.
 """
 
 import errno
@@ -34,16 +34,20 @@ STATE = f"{HOME}/.bash_state"
 # One line up to the command, so that its errors have the right line numbers. Only regular files
 # are opened: a FIFO would block. Functions come last: they could replace later commands.
 # Aliases in functions are already expanded. `cd` sets PWD; the command's text is too large to save.
+# The trap saves the state of a command that calls `exit`. It does nothing after the save at the end
+# of the command, which unsets BASH_EXECUTION_STRING; a trap of the command runs then.
 # Restoring a non-zero exit status under errexit would exit the next bash before its command.
 _SAVE = b"; ".join(
     (
-        b"{ [[ -e %(state)b && ! -f %(state)b ]] || { builtin printf 'cd -- %%q\\n' \"${PWD-}\"",
+        b'{ builtin set -- "$?"',
+        b"builtin set +xv",
+        b"[[ ! -v BASH_EXECUTION_STRING || -e %(state)b && ! -f %(state)b ]] || "
+        b"{ builtin printf 'cd -- %%q\\n' \"${PWD-}\"",
         b"builtin umask -p",
         b"builtin unset -v BASH_EXECUTION_STRING PWD",
         b"builtin declare -p",
         b"builtin alias -p",
         b"builtin shopt -p",
-        b"builtin set +xv",
         b"builtin set +o",
         b"builtin echo shopt -u expand_aliases",
         b"builtin declare -f",
@@ -55,11 +59,11 @@ _SAVE = b"; ".join(
 )
 _SCRIPT = b"; ".join(
     (
-        b"builtin trap -- '{ builtin set -- \"$?\"; %(trap)b; } 2>/dev/null' EXIT",
+        b"builtin trap -- '%(trap)b' EXIT",
         b"[[ ! -f %(state)b ]] || builtin . %(state)b 2>/dev/null",
         b"builtin eval -- %(command)b",
-        b'{ builtin set -- "$?"; builtin trap - EXIT; %(save)b',
-        b'builtin exit "$1"; } 2>/dev/null',
+        b"%(save)b",
+        b'builtin exit "$1"',
     )
 )
 
@@ -122,8 +126,10 @@ def python_command(source: str) -> str:
     """Returns the command that runs Python source in an isolated interpreter.
 
     Raises:
-        InvalidArgumentError: The command is too long.
+        InvalidArgumentError: The command is too long, or ``source`` has a NUL byte.
     """
+    if "\0" in source:
+        raise InvalidArgumentError(f"source must have no NUL byte, got {source[:80]!r}")
     command = f"exec python -I -S -c {shlex.quote(source)}"
     size = len(command.encode("utf-8", "surrogatepass"))
     if size > MAX_ARGUMENT_BYTES:
@@ -162,8 +168,8 @@ def check_env(env: Mapping[str, str]) -> None:
     for name, value in env.items():
         if not name or "=" in name or not is_passable(name + value):
             raise InvalidArgumentError(
-                "an environment variable must have a non-empty name without '=', and no NUL byte, "
-                f"got {name!r}={value!r}"
+                "an environment variable must have a non-empty name without '=', and neither NUL "
+                f"bytes nor lone surrogates, got a variable with the name {name!r}"
             )
     size = sum(len(os.fsencode(f"{name}={value}")) + 1 for name, value in env.items())
     if size > _MAX_ENV_BYTES:

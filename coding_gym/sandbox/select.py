@@ -38,8 +38,8 @@ def probe_backends() -> tuple[dict[str, Probe], str]:
     """Tests every backend by opening a temporary sandbox.
 
     Returns:
-        The result of each backend's probe, and the name of the backend that ``"auto"`` selects; ""
-        if none works.
+        The result of each backend's probe, and the name of the first backend whose probe succeeded;
+        "" if none did. ``"auto"`` selects this backend, unless this process chose another before.
     """
     probes = {name: _backend(name).probe() for name in _BACKENDS}
     return probes, next((name for name in _BACKENDS if probes[name].available), "")

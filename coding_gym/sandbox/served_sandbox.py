@@ -4,11 +4,12 @@ import contextlib
 import fcntl
 import os
 import posixpath
+import re
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, BinaryIO
 
 from coding_gym.calls import ExecResult
@@ -22,6 +23,7 @@ from coding_gym.sandbox.run_arguments import Run
 from coding_gym.sandbox.setup_errors import NO_DESCRIPTOR
 from coding_gym.sandbox.spec import WORKDIR, SandboxSpec
 
+_REDUNDANT = re.compile(r"/(?:\.?/)+")
 _READY_TIMEOUT_S = 30.0
 _CLOSE_TIMEOUT_S = 5.0
 _SNAPSHOT_TIMEOUT_S = 300.0
@@ -35,7 +37,8 @@ class Channel:
     """The owner's end of the channel to a first process, and the clean-up after its end.
 
     Only the process that opened the sandbox can use it, for one call at a time. A failed call ends
-    the sandbox; every later call raises the same error.
+    the sandbox, and every later call raises the same error, unless the first process refused only
+    this request.
 
     Args:
         stream: Connected to the first process, which is still being set up.
@@ -373,11 +376,12 @@ class ServedSandbox(Sandbox):
 
 def host_path_of(path: str, host_paths: Mapping[str, str]) -> str:
     """Returns the host path of a path at or below a path of the spec; other paths unchanged."""
-    pure_path = PurePosixPath(path)
+    # Without empty parts and `.`; the kernel must resolve `..`.
+    plain_path = _REDUNDANT.sub("/", path)
     for target in sorted(host_paths, key=len, reverse=True):
-        if pure_path.is_relative_to(target):
-            # Joined as text: the kernel must resolve `..` in the rest of the path.
-            return host_paths[target] + path[len(target) :] if path.startswith(target) else path
+        prefix = _REDUNDANT.sub("/", target).rstrip("/")
+        if f"{plain_path}/".startswith(f"{prefix}/"):
+            return host_paths[target] + plain_path[len(prefix) :]
     return path
 
 

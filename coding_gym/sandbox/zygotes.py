@@ -1,8 +1,9 @@
 """Starts the zygotes of this process, which fork the first processes of sandboxes on request.
 
 Each kind of sandbox, user, interpreter and set of preloaded modules has one zygote, which starts
-when it is first needed. Zygotes of ``namespace`` sandboxes have left the host's namespaces; zygotes
-of ``landlock`` sandboxes have not.
+when it is first needed. Of the zygotes with preloaded modules, only the last used ones, and those
+with open sandboxes, keep running. Zygotes of ``namespace`` sandboxes have left the host's
+namespaces; zygotes of ``landlock`` sandboxes have not.
 """
 
 import atexit
@@ -13,6 +14,7 @@ import socket
 import subprocess
 import threading
 import time
+import weakref
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -35,6 +37,7 @@ MAIN = Path(__file__).parent / "inside" / "__main__.py"
 _START_TIMEOUT_S = 30.0
 # The variables of commands that affect the start of Python.
 _PRELOADED_ENV = {name: VARIABLES[name] for name in ("PYTHONHASHSEED", "LC_CTYPE", "TZ")}
+_MAX_PRELOADED = 8  # zygotes with preloaded modules, in addition to those with open sandboxes
 _STOP_TIMEOUT_S = 5.0
 
 
@@ -61,6 +64,7 @@ class Zygote:
         self._accepts_requests = True
         self._stopped = False
         self.is_preloaded = preload is not None
+        self._streams: weakref.WeakSet[socket.socket] = weakref.WeakSet()  # of its sandboxes
         config = {
             "owner": os.getpid(),
             "uid": uid,
@@ -100,7 +104,9 @@ class Zygote:
                 self._control.sendall(wire.pack({"request": request}))
                 reply, descriptors = wire.receive_descriptors(self._control, 1, 1)
                 if reply == b"+" and descriptors:
-                    return socket.socket(fileno=descriptors[0])
+                    stream = socket.socket(fileno=descriptors[0])
+                    self._streams.add(stream)
+                    return stream
                 if reply == b"-":
                     header = self._receive()
                 elif reply != b"+":
@@ -119,6 +125,15 @@ class Zygote:
         if reply == b"+":  # the new sandbox ends, because no process holds its channel
             raise SandboxError(NO_DESCRIPTOR)
         raise SetupError.from_json(header["error"])
+
+    def is_idle(self) -> bool:
+        """Returns whether all of its sandboxes are closed, and none is being opened."""
+        if not self._lock.acquire(blocking=False):
+            return False
+        try:
+            return all(stream.fileno() == -1 for stream in self._streams)
+        finally:
+            self._lock.release()
 
     def stop(self) -> None:
         """Ends the zygote and its ``namespace`` sandboxes; idempotent."""
@@ -197,10 +212,29 @@ class _Registry:
 
     def get(self, key: Key) -> Zygote:
         with self._locks.setdefault(key, threading.Lock()):
-            zygotes = self._zygotes.setdefault(key, [])
+            zygotes = self._zygotes[key] = self._zygotes.pop(key, [])  # the last used key is last
             if not zygotes or not zygotes[-1].is_usable():
+                self._stop_idle()
                 zygotes.append(Zygote(*key))
             return zygotes[-1]
+
+    def _stop_idle(self) -> None:
+        """Stops idle zygotes with preloaded modules, except the last used ones.
+
+        Another thread may have just got such a zygote; `with_zygote` then gets a new one.
+        """
+        keys = [key for key in tuple(self._zygotes) if key[-1] is not None]
+        for key in keys[:-_MAX_PRELOADED]:
+            lock = self._locks[key]
+            if lock.acquire(blocking=False):
+                try:
+                    zygotes = self._zygotes.get(key, [])
+                    if all(zygote.is_idle() for zygote in zygotes):
+                        self._zygotes.pop(key, None)
+                        for zygote in zygotes:
+                            zygote.stop()
+                finally:
+                    lock.release()
 
     def stop(self) -> None:
         if os.getpid() != self._pid:
@@ -242,5 +276,8 @@ def with_zygote(
 
 
 def stop_zygotes() -> None:
-    """Stops all zygotes, with their ``namespace`` sandboxes; the next open starts new zygotes."""
+    """Stops all zygotes, with their ``namespace`` sandboxes; for tests.
+
+    The next open starts new zygotes.
+    """
     _registry(os.getpid()).stop()

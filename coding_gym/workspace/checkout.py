@@ -21,7 +21,13 @@ from coding_gym.workspace.history import (
 )
 from coding_gym.workspace.host_git import HostGitError
 from coding_gym.workspace.image_tree import ImageTrees
-from coding_gym.workspace.plain_tree import copy_files, digest_tree, reverse_apply, write_tree
+from coding_gym.workspace.plain_tree import (
+    copy_files,
+    digest_tree,
+    encode,
+    reverse_apply,
+    write_tree,
+)
 from coding_gym.workspace.stamping import stamp
 
 # Generations of history in a checkout of a git repository; with merges, a generation has several
@@ -72,10 +78,12 @@ class Checkouts:
         """
         tree = _tree(task, field)
         if isinstance(tree, GitTree):
-            return f"{named_commit(task, field)} {_DEPTH}{_patch_digest(tree)}"
+            return f"{named_commit(task, field)} {_DEPTH}{_patch_digest(task, tree)}"
         date = task_date(task).isoformat()
         if isinstance(tree, ImageTree):
-            return f"{self.images.identity(task)} {task.image_path} {date}{_patch_digest(tree)}"
+            return (
+                f"{self.images.identity(task)} {task.image_path} {date}{_patch_digest(task, tree)}"
+            )
         return f"{digest_tree(task, tree)} {date}"
 
     def write(self, task: Task, folder: Path, *, field: str = "base_commit") -> Checkout:
@@ -137,8 +145,8 @@ def _tree(task: Task, field: str) -> Tree:
     return replace(task.tree, reverse_patch="")
 
 
-def _patch_digest(tree: GitTree | ImageTree) -> str:
-    digest = hashlib.sha256(tree.reverse_patch.encode("utf-8", "surrogateescape")).hexdigest()
+def _patch_digest(task: Task, tree: GitTree | ImageTree) -> str:
+    digest = hashlib.sha256(encode(task, "'reverse_patch'", tree.reverse_patch)).hexdigest()
     return f" {digest}" if tree.reverse_patch else ""
 
 

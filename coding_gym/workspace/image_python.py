@@ -20,8 +20,8 @@ _PROGRAMS = "base64 cat chmod cmp comm cp find git mkdir mv rm sed sort tr"
 _FIND_PROGRAMS = f'for name in {_PROGRAMS}; do command -v "$name" > /dev/null || echo "$name"; done'
 _BIN = "bin"
 _FIND_PYTHON = """\
-python=${CG_PYTHON:-$(command -v python || command -v python3)} || exit 41
-[ -x "$python" ] || exit 41
+python=${CG_PYTHON:-$(command -v python || command -v python3)} || exit 1
+[ -x "$python" ] || exit 1
 "$python" -c 'import pytest' || exit 42
 command -v python > /dev/null || echo nameless
 printf 'python:%s' "$python"
@@ -101,7 +101,8 @@ class ImagePythons:
                 f"{label} has no Python {place}; set 'interpreter' to the path of its Python, such "
                 "as /opt/venv/bin/python"
             )
-        before, _, python = result.output.partition("python:")
+        # The last one, because Python may print warnings before.
+        before, _, python = result.output.rpartition("python:")
         if before.strip().endswith("nameless"):
             # A script, because a Python that starts through a link may not find its environment.
             script = folder / _BIN / "python"

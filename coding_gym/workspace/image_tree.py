@@ -20,7 +20,7 @@ from coding_gym.workspace.scripts import ENV, TIMEOUT_S
 from coding_gym.workspace.stamping import stamp
 
 _SCHEMA = 3
-_NO_FOLDER = 41
+_NO_FOLDER = 43
 _LIMITS = SandboxLimits(file_bytes=4 << 30)
 # Copies tracked files to `base` and untracked files to `rest`. Without tracked files, all files are
 # in `rest`, and the tree's `.gitignore` selects the base files later. Git trusts a tree of another
@@ -32,7 +32,7 @@ copy() {
     mkdir "$CG_INTO/$1" || return
     tar -cf - --null --no-recursion -T - | tar -xof - -C "$CG_INTO/$1"
 }
-cd "$CG_PATH" || exit 41
+cd "$CG_PATH" || exit 43
 find . \\( -name .git -o -name __pycache__ \\) -prune -o \\( ! -type d -o -empty \\) -print0 |
     sort -z > "$all" || exit
 printf '[safe]\\n\\tdirectory = *\\n' > "$CG_TMP/.gitconfig"

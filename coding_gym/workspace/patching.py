@@ -45,8 +45,8 @@ def diff(sandbox: Sandbox, template: Template) -> Patch:
 
     Raises:
         PatchError: A changed file of the base, or the patch, is larger than `MAX_PATCH_BYTES`; git
-            takes too long; the sandbox's disk is full; or the task's image lacks a required
-            program, which a policy can remove.
+            takes too long; the sandbox's disk or memory is full; or the task's image lacks a
+            required program, which a policy can remove.
         MissingDependencyError: git, findutils or patch is not installed on this machine.
         SandboxError: The sandbox is closed or died.
     """
@@ -79,6 +79,8 @@ def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
 
 def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
     """Applies a patch to the working tree completely or not at all.
+
+    Only git that is killed at the time or memory limit leaves a part of the changes.
 
     Args:
         sandbox: A sandbox opened from a template.
@@ -134,7 +136,7 @@ def _run_indexed(
         env=ENV | paths | {"CG_MAX": str(MAX_PATCH_BYTES)},
         stdin=stdin,
     )
-    if result.timed_out:  # the script was killed before it could clean up
+    if result.timed_out or result.out_of_memory:  # the script was killed before it could clean up
         sandbox.run(CLEAN, cwd="/", env=ENV | paths)
     if not result.ok:
         failure = _failure(result, problem)
@@ -155,6 +157,8 @@ def _failure(result: ExecResult, problem: str) -> PatchError | MissingDependency
     message = error_line("\n".join(lines) or result.output)
     if result.timed_out:
         return PatchError(f"{problem}: git took more than {TIMEOUT_S:g} s")
+    if result.out_of_memory:
+        return PatchError(f"{problem}: git needs more memory than the sandbox has")
     if lines:
         return PatchError(f"{problem}: the sandbox's disk is full: {message}")
     if result.exit_code == NO_PROGRAM_CODE:

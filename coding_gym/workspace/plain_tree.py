@@ -23,22 +23,17 @@ def digest_tree(task: Task, tree: FilesTree | FolderTree) -> str:
     """Returns a digest of the files that `write_tree` writes.
 
     Raises:
-        InvalidTaskError: The folder does not exist, or a text is not valid Unicode.
+        InvalidTaskError: The folder does not exist, or a text is not Unicode.
         OSError: A file or a subfolder of the folder cannot be read.
     """
     digest = hashlib.sha256()
     if isinstance(tree, FilesTree):
         for name, text in sorted(tree.files.items()):
-            try:
-                _update(digest, _encode(name), _encode(text))
-            except UnicodeEncodeError as error:
-                raise InvalidTaskError(
-                    f"task {task.task_id}: field 'files' has {name!r}, whose path or text is not "
-                    f"Unicode: {error}"
-                ) from error
+            field = f"'files', path {name!r},"
+            _update(digest, encode(task, field, name), encode(task, field, text))
         return digest.hexdigest()
     _update_folder(digest, _folder(task, tree))
-    _update(digest, _encode(tree.reverse_patch))
+    _update(digest, encode(task, "'reverse_patch'", tree.reverse_patch))
     return digest.hexdigest()
 
 
@@ -74,7 +69,7 @@ def _write_files(task: Task, tree: FilesTree, into: Path) -> None:
         target = into / name
         try:
             target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(_encode(text))
+            target.write_bytes(encode(task, "'files'", text))
         except (OSError, RecursionError) as error:
             if getattr(error, "errno", None) in (*DISK_FULL, errno.EFBIG):
                 raise
@@ -91,7 +86,8 @@ def reverse_apply(task: Task, patch: str, tree: Path) -> None:
     if not patch:
         return
     with tempfile.NamedTemporaryFile(suffix=".patch") as file:
-        file.write(_encode(patch if patch.endswith("\n") else f"{patch}\n"))
+        text = patch if patch.endswith("\n") else f"{patch}\n"
+        file.write(encode(task, "'reverse_patch'", text))
         file.flush()
         try:
             run_git("apply", "--reverse", "--whitespace=nowarn", file.name, cwd=tree)
@@ -153,5 +149,11 @@ def _update(digest: "hashlib._Hash", *parts: bytes) -> None:
         digest.update(f"{len(part)}:".encode() + part)
 
 
-def _encode(text: str) -> bytes:
-    return text.encode("utf-8", "surrogateescape")
+def encode(task: Task, field: str, text: str) -> bytes:
+    """Returns the bytes of a field's text; raises InvalidTaskError if it is not Unicode."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError as error:
+        raise InvalidTaskError(
+            f"task {task.task_id}: field {field} must be Unicode: {error}"
+        ) from error

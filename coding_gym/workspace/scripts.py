@@ -5,6 +5,19 @@ The scripts read paths and limits from environment variables: ``CG_TREE`` (the w
 `REFRESH_INDEX`, the copy of the index), ``CG_COMMIT`` (the base commit), ``CG_MAX`` (maximum size
 of a file and of the patch, in bytes). ``PATH`` has only system folders, which a policy can change
 only in an image.
+
+`DIFF` and `NORMALIZE` are fragments in sequence. They share the functions of ``_BEGIN``, and
+
+- ``$is_same``, from ``_LIST``: ``yes`` if the tree has exactly the paths of the base;
+- ``$paths``, from ``_LIST``: the name of the file with the paths of the patch, ``present`` or
+  ``paths``;
+- files in the scratch folder ``CG_TMP``:
+    - ``modes``, from ``_LIST`` and ``_INDEX``, for `CLEAN`;
+    - ``marks``, ``cores`` and ``large``, from ``_LIST``, for ``_EXCLUDE``;
+    - ``links``, ``present`` and ``paths``, from ``_LIST``, for ``_INDEX``; ``_EXCLUDE`` shortens
+      ``paths``;
+    - ``names``, the excluded paths, from ``_EXCLUDE``, for ``_RESULT``;
+    - ``result``, the patch, for ``_RESULT``.
 """
 
 from coding_gym.workspace.template import BASE_IGNORES, BASE_PATHS

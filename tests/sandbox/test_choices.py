@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
@@ -22,7 +23,7 @@ from coding_gym.errors import (
     SandboxUnavailableError,
     UnknownNameError,
 )
-from coding_gym.host import network, toolchains
+from coding_gym.host import interpreters, network, toolchains
 from coding_gym.host.toolchains import find_toolchain
 from coding_gym.sandbox import (
     SandboxLimits,
@@ -142,6 +143,18 @@ def test_a_missing_version_is_named() -> None:
     for text in ("3", "three", "3.9; rm", "3.9.1.2", ""):
         with pytest.raises(InvalidArgumentError):
             find_interpreter(text)
+
+
+def test_the_running_python_is_found_without_a_search(monkeypatch: pytest.MonkeyPatch) -> None:
+    python = default_interpreter()
+    with monkeypatch.context() as patched:
+        patched.setattr(subprocess, "run", raising(AssertionError("started a Python")))
+        assert find_interpreter(_RUNNING) == python
+    find_interpreter.cache_clear()
+    other = replace(python, implementation="pypy", prefix=Path("/opt/pypy"))
+    monkeypatch.setattr(interpreters, "default_interpreter", lambda: other)
+    with suppress(SandboxUnavailableError):
+        assert find_interpreter(_RUNNING).implementation == "cpython"
 
 
 def test_an_interpreter_is_found_without_a_home_folder(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,6 +2,7 @@
 
 import errno
 import os
+import random
 import signal
 import subprocess
 from collections.abc import Callable, Iterator
@@ -191,6 +192,12 @@ def test_other_users_cannot_use_files_of_a_sandbox(make_layer: MakeLayer) -> Non
             ["/bin/bash", "-c", script], capture_output=True, check=False, **user
         )
     assert (int(uid) in _UIDS, other.stdout) == (True, b"")
+
+
+def test_opening_leaves_the_callers_random_numbers_unchanged() -> None:
+    state = random.getstate()
+    _BACKEND.open(SandboxSpec()).close()
+    assert random.getstate() == state
 
 
 def test_uids_of_accounts_and_processes_are_not_taken(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -29,7 +29,7 @@ _ORDINARY = (
     ("echo a\nfi\necho b", r"a\nbash: .*line 2: syntax error .*`fi'\nbash: .*`fi'\n"),
     ("echo a &\nwait", r"a\n"),
     ("echo a; exec 2>&1; echo b >&2", r"a\nb\n"),
-    ("shift 3; trap 'echo bye' EXIT", ""),
+    ("shift 3; trap 'echo bye $?; trap' EXIT; (exit 5)", r"bye 5\n(trap .*\n)*"),
     ("for d in /proc/self/fd/*; do echo ${d##*/}; done", r"(\d+\n)+"),
 )
 
@@ -63,6 +63,7 @@ def test_commands_print_what_a_fresh_bash_prints(shell: Sandbox, command: str, o
         ("eval() { echo no; }; .() { eval; }; test() { eval; }", "unset -f eval; echo on", "on\n"),
         ("set -xv; false", "echo $? $#; exit 3", "1 0\n"),
         ("set -e; false", "echo $-", "ehBc\n"),
+        ("set -x; exit 0", "echo on", "on\n"),
         ("mkfifo state; ln -sf $PWD/state ~/.bash_state", "echo on", "on\n"),
         ("cat /dev/zero > x", "echo on; rm x", "on\n"),
     ],
@@ -76,6 +77,12 @@ def test_a_command_starts_with_the_state_of_the_previous_one(
         assert result.exit_code == 1 or result.output.startswith("1\n")
     else:
         assert result.output == output
+
+
+def test_a_trap_of_the_command_replaces_the_save_of_exit(shell: Sandbox) -> None:
+    shell.run("kept=1")
+    assert shell.run("trap 'echo bye' EXIT; kept=2; exit 3").output == "bye\n"
+    assert shell.run("echo $kept $?").output == "1 0\n"
 
 
 def test_calls_with_options_use_a_fresh_shell(shell: Sandbox) -> None:

@@ -16,6 +16,7 @@ from coding_gym.workspace import checkout
 from coding_gym.workspace.plain_tree import copy_files, digest_tree
 from coding_gym.workspace.stamping import stamp
 
+_FOLDER = str(Path(__file__).parent)
 _ABSENT = "0" * 39 + "1"
 
 
@@ -30,6 +31,14 @@ _FIELDS: dict[str, tuple[dict[str, Any], str]] = {
     "no folder": ({"tree": FolderTree("/no/such/folder")}, "folder"),
     "a file and a folder at one path": (_files("a", "a/b"), "files"),
     "a text that is not Unicode": ({"tree": FilesTree({"a.py": "\ud800"})}, "files"),
+    "a reverse patch that is not Unicode": (
+        {"tree": FolderTree(_FOLDER, "\ud800")},
+        "reverse_patch",
+    ),
+    "a reverse patch of a commit that is not Unicode": (
+        {"tree": GitTree("/no/one", "\ud800")},
+        "reverse_patch",
+    ),
     "no version": ({"interpreter": "python9"}, "interpreter"),
     **{
         f"a path of {len(name)} characters": (_files(name), "files")

@@ -167,16 +167,22 @@ def test_a_full_disk_is_an_error(sandbox: Sandbox, template: Template) -> None:
         diff(sandbox, template)
 
 
-def test_a_timeout_is_an_error_that_changes_nothing(
-    sandbox: Sandbox, template: Template, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("addition", "message"), [("sleep 600", "took more than 3 s"), ("tail /dev/zero", "memory")]
+)
+def test_a_killed_diff_is_an_error_that_changes_nothing(
+    template: Template, monkeypatch: pytest.MonkeyPatch, addition: str, message: str
 ) -> None:
-    sandbox.run(LOCK)
-    before = sandbox.run(STATE).output
-    monkeypatch.setattr(patching, "DIFF", f"{patching.DIFF}\nsleep 600\n")  # all modes are changed
-    monkeypatch.setattr(patching, "TIMEOUT_S", 3.0)
-    with pytest.raises(PatchError, match="took more than 3 s"):
-        diff(sandbox, template)
-    assert sandbox.run(STATE).output == before
+    limits = replace(template.spec.limits, memory_bytes=64 << 20)
+    with open_sandbox(replace(template.spec, limits=limits)) as sandbox:
+        sandbox.run(LOCK)
+        before = sandbox.run(STATE).output
+        # All modes have been changed by then.
+        monkeypatch.setattr(patching, "DIFF", f"{patching.DIFF}\n{addition}\n")
+        monkeypatch.setattr(patching, "TIMEOUT_S", 3.0)
+        with pytest.raises(PatchError, match=message):
+            diff(sandbox, template)
+        assert sandbox.run(STATE).output == before
 
 
 BAD_PATCHES = {

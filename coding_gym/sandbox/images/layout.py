@@ -18,6 +18,7 @@ from urllib.parse import quote, unquote
 from platformdirs import user_data_path
 
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.sandbox.folder_cache import PARTIAL
 from coding_gym.sandbox.inside.fixed import OPAQUE
 from coding_gym.sandbox.run_arguments import check_env
 
@@ -60,7 +61,8 @@ def image_folder() -> Path:
 
 def image_names() -> list[str]:
     """Returns the names of the images in `image_folder`."""
-    return sorted(unquote(index.parent.name) for index in image_folder().glob("*/index.json"))
+    keys = [index.parent.name for index in image_folder().glob("*/index.json")]
+    return sorted(unquote(key) for key in keys if not key.endswith(PARTIAL))
 
 
 def full_name(image: str) -> str:
@@ -89,16 +91,16 @@ def find_image(image: str) -> Path:
     Raises:
         InvalidArgumentError: No layout folder or image has this path or name.
     """
-    path = Path(image)
-    if "/" in image and (path / "index.json").is_file():
-        return path
-    if "/" in image and path.is_file():
+    # `Path.is_file` raises OSError for a path that is too long.
+    if "/" in image and os.path.isfile(f"{image}/index.json"):  # noqa: PTH113
+        return Path(image)
+    if "/" in image and os.path.isfile(image):  # noqa: PTH113
         raise InvalidArgumentError(
             f"image must be a name or an OCI layout folder, got the file {image!r}; run: skopeo "
             f"copy docker-archive:{image} oci:FOLDER (or oci-archive:{image})"
         )
     is_name = _NAME.fullmatch(image) is not None
-    if is_name and (path := image_folder() / layout_key(full_name(image))).is_dir():
+    if is_name and os.path.isdir(path := image_folder() / layout_key(full_name(image))):  # noqa: PTH112
         return path
     raise InvalidArgumentError(
         f"no image {image!r}: there is no such layout folder (a path must contain /), and no such "

@@ -8,7 +8,7 @@
 
 Modules here import only the standard library and each other: `__main__` runs under
 ``python -I -S``, and everything is loaded before the host's files are unmounted. The modules of a
-``namespace`` zygote do not import `threading`, which stores facts of a process that forks inherit.
+``namespace`` zygote do not import `threading`, whose stored thread ids would be wrong in forks.
 
     __main__   imports the modules of this folder without the package around it
     owner      a zygote's connection to its owner: requests, detection of the owner's end

@@ -142,7 +142,11 @@ def _enter(name: str, parent: int | None = None) -> int:
 
 
 def _first_folder(descriptor: int, visited: Collection[str]) -> str:
-    """Removes files until a subfolder not in ``visited``; returns its name, "" without one."""
+    """Removes files until it meets a subfolder not in ``visited``.
+
+    Returns:
+        The name of the subfolder; "" if there is none.
+    """
     with os.scandir(descriptor) as entries:
         for entry in entries:
             if not entry.is_dir(follow_symlinks=False):

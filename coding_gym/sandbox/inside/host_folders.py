@@ -62,15 +62,20 @@ WRITTEN_ETC = {
     "nsswitch.conf": "passwd: files\ngroup: files\nhosts: files dns\n",
     "resolv.conf": "",
 }
+# Folders with third-party Python packages, in an interpreter's prefix.
+PACKAGE_FOLDERS = ("lib*/py*/site-packages", "lib*/py*/dist-packages")
 THIRD_PARTY = (
-    "lib*/py*/site-packages",
-    "lib*/py*/dist-packages",
-    "local/lib*/py*/site-packages",
-    "local/lib*/py*/dist-packages",
+    *PACKAGE_FOLDERS,
+    *(f"local/{pattern}" for pattern in PACKAGE_FOLDERS),
     "envs",
     "pkgs",
     "src",
 )
+
+
+def is_in_top_folder(path: str) -> bool:
+    """Whether an absolute path is in one of `TOP_FOLDERS`, which every sandbox mounts."""
+    return path.split("/")[1] in TOP_FOLDERS
 
 
 @cache

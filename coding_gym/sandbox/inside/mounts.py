@@ -237,7 +237,10 @@ def make_links(links: Mapping[str, str]) -> None:
 
 
 def limit_counts() -> None:
-    """Limits kernel objects that all sandboxes of a user share, in this user namespace."""
+    """Limits nested user namespaces and inotify objects.
+
+    The kernel counts them per user, across sandboxes.
+    """
     with step("limit objects that a user's sandboxes share"):
         for name, count in _MAX_COUNTS.items():
             sc.write_text(f"/proc/sys/user/{name}", str(count))

@@ -298,7 +298,7 @@ def _make_file(file: BinaryIO, entry: Entry, mode: int) -> None:
             target.seek(offset)
             target.write(data)
         target.truncate(entry.size)
-        if mode & ~0o777:  # writing clears these bits
+        if mode & ~0o777:  # writing clears setuid and setgid
             os.chmod(target.fileno(), mode)
         _set_time(target.fileno(), entry)
 

@@ -131,7 +131,7 @@ def run(forked: Forked, base: list[str]) -> None:
 
 
 def _reset_interpreter(source: str, base: list[str]) -> dict[str, object]:
-    """Makes the state of a new interpreter that runs ``source``; returns its global variables."""
+    """Resets this interpreter to the state of a new one for ``source``; returns its globals."""
     for name in [name for name in sys.modules if name.split(".")[0] == "coding_gym"]:
         del sys.modules[name]
     sys.argv[:], sys.path[:], sys.executable = ["-c"], base, _PYTHON

@@ -9,7 +9,7 @@ Classic BPF over ``struct seccomp_data`` (nr, arch, instruction pointer, six 64-
 - changes of another process's limits (prlimit checks only the uid, which init shares);
 - leases (a lease on a file of a shared layer would block every other sandbox that opens it);
 - System V objects (they outlive their command, and no limit counts their memory);
-- contexts of the old asynchronous I/O (the machine has a fixed number of them);
+- contexts of Linux AIO (`io_setup`; the machine has a fixed number of them);
 - calls that load a kernel module (protocols, line disciplines);
 - changes of the limit on core dumps (see `lockdown`);
 - new Landlock rules (no limit counts their memory);

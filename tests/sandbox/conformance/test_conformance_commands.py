@@ -33,8 +33,8 @@ def test_python_source_runs_isolated(backend: SandboxBackend) -> None:
         assert result.exit_code == 3
         assert sandbox.run_python("raise KeyError").exit_code == 1
         assert sandbox.run_python("while True: pass", timeout_s=0.5).timed_out
-        with pytest.raises(InvalidArgumentError):
-            sandbox.run_python("\0")
+        with pytest.raises(InvalidArgumentError, match="source"):
+            sandbox.run_python("a\0")
         with pytest.raises(InvalidArgumentError):
             sandbox.run_python("#" * (1 << 17))
 
@@ -127,6 +127,9 @@ def test_arguments_out_of_range_are_refused(sandbox: Sandbox) -> None:
     for command, options in refused:
         with pytest.raises(InvalidArgumentError):
             sandbox.run(command, **options)
+    with pytest.raises(InvalidArgumentError, match="TOKEN") as caught:
+        sandbox.run("true", env={"TOKEN": "secret\0"})
+    assert "secret" not in str(caught.value)
     assert output(sandbox, "echo next") == "next\n"
 
 

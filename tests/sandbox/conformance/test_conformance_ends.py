@@ -1,10 +1,11 @@
 """Ends of commands and sandboxes: time limits, leftover processes, closing."""
 
 import os
+import resource
 import signal
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Any
 
@@ -15,6 +16,7 @@ from coding_gym.errors import SandboxError
 from coding_gym.sandbox.docker_backend import DockerBackend
 from coding_gym.sandbox.docker_engine import connect
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
+from coding_gym.sandbox.spec import SandboxSpec
 
 _SOON_S = 10.0
 # It ends after a minute if no signal kills it.
@@ -74,6 +76,31 @@ def test_a_closed_sandbox_raises_and_can_be_closed_again(sandbox: Sandbox) -> No
     ):
         with pytest.raises(SandboxError):
             call()
+
+
+def test_opening_without_free_descriptors_raises_a_sandbox_error(backend: SandboxBackend) -> None:
+    with _no_free_descriptor():
+        with pytest.raises(SandboxError):
+            backend.open(SandboxSpec())
+        probe = backend.probe()
+    assert not probe.available
+    backend.open(SandboxSpec()).close()
+
+
+@contextmanager
+def _no_free_descriptor() -> Iterator[None]:
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    descriptors: list[int] = []
+    resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 1024), hard))
+    try:
+        with suppress(OSError):
+            while True:
+                descriptors.append(os.dup(0))
+        yield
+    finally:
+        for descriptor in descriptors:
+            os.close(descriptor)
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_closing_ends_a_running_command(backend: SandboxBackend) -> None:

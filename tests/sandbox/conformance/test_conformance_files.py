@@ -8,7 +8,7 @@ from sandbox_fixtures import opened, output
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
-from coding_gym.sandbox.spec import HOME
+from coding_gym.sandbox.spec import HOME, WORKDIR
 
 
 def test_files_are_written_and_read_back(sandbox: Sandbox) -> None:
@@ -95,6 +95,15 @@ def test_file_names_can_be_any_bytes(backend: SandboxBackend) -> None:
             assert output(sandbox, f'cat -- "{shell}"') == "by us"
             output(sandbox, f'echo by the shell > ./"{shell}"')
             assert sandbox.read_file(name) == b"by the shell\n"
+
+
+def test_a_path_may_have_redundant_parts(sandbox: Sandbox) -> None:
+    sandbox.write_file("folder/file", b"text")
+    for path in (
+        *("./folder//file", f"/.{sandbox.workdir}/folder/file", f"{WORKDIR}/folder/file"),
+        *(f"/{WORKDIR}//folder/file", f"/./{WORKDIR}/./folder/../folder/file"),
+    ):
+        assert sandbox.read_file(path) == b"text"
 
 
 def test_long_paths_are_written_or_refused(sandbox: Sandbox) -> None:

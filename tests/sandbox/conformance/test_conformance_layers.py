@@ -105,11 +105,13 @@ def test_invalid_specs_are_refused(backend: SandboxBackend) -> None:
     ]
     if backend.name != "namespace":
         rows.append({"forwards": {8123: usr}})
-    if backend.name != "docker":  # all its sandboxes have an image
-        rows.append({"workspace_alias": "/testbed"})
     for fields in rows:
         with pytest.raises(InvalidArgumentError):
             backend.open(SandboxSpec(**fields))
+    if backend.name != "docker":  # all its sandboxes have an image
+        with pytest.raises(InvalidArgumentError) as caught:
+            backend.open(SandboxSpec(workspace_alias="/testbed"))
+        assert ("use 'namespace'" in str(caught.value)) is (backend.name != "namespace")
 
 
 @pytest.mark.promise(Promise.PRIVATE_ROOT)

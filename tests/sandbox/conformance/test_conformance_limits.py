@@ -1,5 +1,7 @@
 """Disk, files, processes and memory are bounded."""
 
+import errno
+
 import pytest
 from sandbox_fixtures import opened, output, python_output
 
@@ -44,6 +46,19 @@ def test_the_size_of_a_file_is_bounded(backend: SandboxBackend) -> None:
     with opened(backend, limits=SandboxLimits(file_bytes=_MIB)) as sandbox:
         result = sandbox.run("head -c 2M /dev/zero > large; stat -c %s large")
         assert result.output.splitlines()[-1] == str(_MIB)
+
+
+def test_data_above_the_file_size_are_refused(backend: SandboxBackend) -> None:
+    with opened(backend, {"kept": "old"}, limits=SandboxLimits(file_bytes=_MIB)) as sandbox:
+        for _ in range(2):
+            assert output(sandbox, "echo before") == "before\n"
+            for name in ("kept", "new"):
+                with pytest.raises(OSError) as caught:
+                    sandbox.write_file(name, bytes(2 * _MIB))
+                assert caught.value.errno == errno.EFBIG
+            result = sandbox.run("wc -c", stdin=bytes(2 * _MIB))  # docker stores it in a file
+            assert result.output.strip() == str(2 * _MIB) or "too large" in result.output
+        assert output(sandbox, "ls; cat kept") == "kept\nold"
 
 
 def test_open_files_are_bounded(backend: SandboxBackend) -> None:

@@ -25,6 +25,7 @@ from coding_gym.sandbox.images.layout import (
     find_image,
     find_user,
     image_folder,
+    image_names,
     read_manifest,
 )
 
@@ -46,9 +47,11 @@ def test_layouts_are_found_by_name(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     place = oci_layout(image_folder() / "owner%2Fprogram%3Alatest", LAYERS)
     assert find_image("owner/program") == find_image("owner/program:latest") == place
     others = ("owner/other:1", "owner/program:2", "../images/owner%2Fprogram%3Alatest")
-    for name in (*others, ""):
+    for name in (*others, "", "a" * 300, "/" + "a" * 300, "a/" * 3000):
         with pytest.raises(InvalidArgumentError):
             find_image(name)
+    write_files(image_folder() / "owner%2Fother%3A1.0a1b2c3d.partial", {"index.json": b"{}"})
+    assert image_names() == ["owner/program:latest"]  # without the rest of a killed fetch
     (tmp_path / "image.tar").write_bytes(b"")
     with pytest.raises(InvalidArgumentError, match="docker-archive"):
         find_image(str(tmp_path / "image.tar"))

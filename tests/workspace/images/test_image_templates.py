@@ -43,6 +43,16 @@ def test_a_tree_of_another_owner_is_split_by_its_git(
         assert output(sandbox, f"{other_owner}=0 git ls-files").split() == sorted(PROJECT)
 
 
+def test_warnings_of_an_images_python_are_ignored(
+    store: TemplateStore, make_image_task: MakeTask, tmp_path: Path, layers: list[bytes]
+) -> None:
+    warn = entry(f"{SITE}/warn.pth", "import sys; sys.stderr.write('a warning of python: x\\n')\n")
+    env = ["PATH=/opt/python/bin:/bin"]
+    image = oci_layout(tmp_path / "image", [*layers, tar_of([warn])], Env=env)
+    with open_sandbox(store.get(make_image_task(image=str(image))).spec) as sandbox:
+        assert output(sandbox, "python -c 'print(1)'").endswith("1")
+
+
 UNUSABLE: dict[str, tuple[dict[str, Any], list[Entry], str]] = {
     "no folder": ({"image_path": "/nothing"}, [], "/nothing"),
     "no interpreter": ({"interpreter": "/opt/none/python"}, [], "/opt/none/python"),
