@@ -10,6 +10,7 @@ from coding_gym.action import Completion
 from coding_gym.agents.model_errors import INVALID, ModelError, model_error
 from coding_gym.arguments import is_number
 from coding_gym.episode import transcript
+from coding_gym.episode.limits import Amount
 from coding_gym.json_record import JsonRecord
 from coding_gym.tools.formats import ParsedAction, message_calls
 from coding_gym.trajectory import Message, ModelCall
@@ -39,7 +40,9 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices(JsonRecord):
-    """Prices per million tokens, in one currency.
+    """Prices per million tokens, in one currency, finite and 0 or more.
+
+    `from_json` checks each field.
 
     Attributes:
         input: Tokens of prompts.
@@ -48,9 +51,9 @@ class Prices(JsonRecord):
             ``input``.
     """
 
-    input: float
-    output: float
-    cached_input: float | None = None
+    input: Amount
+    output: Amount
+    cached_input: Amount | None = None
 
     def cost(self, prompt: int, completion: int, cached: int) -> float:
         """Returns the cost of a request; the ``cached`` tokens are part of ``prompt``."""
