@@ -266,6 +266,8 @@ class CaptureEndpoint:
         """Returns the content type and the text of the response to a request."""
         request_line, _, header_lines = head.partition(b"\r\n")
         headers = http.client.parse_headers(BytesIO(header_lines))
+        if "Transfer-Encoding" in headers:
+            raise _HTTPError(411, "a request must have Content-Length instead of Transfer-Encoding")
         length = headers.get("Content-Length", "0")
         if not (length.isdecimal() and len(length) < 10 and int(length) <= _MAX_BODY_BYTES):
             raise _HTTPError(413, f"Content-Length must be up to {_MAX_BODY_BYTES}, got {length!r}")
