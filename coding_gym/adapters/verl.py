@@ -28,6 +28,7 @@ from coding_gym.agents.player import Complete, LiveEpisode, Player
 from coding_gym.episode import EpisodeConfig
 from coding_gym.optional import missing_extra
 from coding_gym.rollout.runner import Runner
+from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.trajectory import LASTING_ERROR_CLASSES, ModelCall, Trajectory
 
 try:
@@ -195,9 +196,15 @@ class _ServedModel(Player):
         if version is not None:
             self.fields[_VERSION] = version
         ids = list(output.token_ids)
-        eos_id = self._loop.tokenizer.eos_token_id
-        text = self._loop.tokenizer.decode(ids[:-1] if ids[-1:] == [eos_id] else ids)
-        action = Completion(text, ids, output.log_probs or None, weight_version=version)
+        tokenizer = get_tokenizer(self.tokenizer)
+        is_cut = not ids or ids[-1] not in tokenizer.end_ids
+        action = Completion(
+            tokenizer.decode(ids if is_cut else ids[:-1]),
+            ids,
+            output.log_probs or None,
+            weight_version=version,
+            is_cut=is_cut,
+        )
         call = ModelCall(
             prompt_tokens=len(prompt_ids),
             completion_tokens=len(ids),
