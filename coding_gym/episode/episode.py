@@ -37,7 +37,7 @@ from coding_gym.text.neutral import restore
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools import ToolContext, get_toolset
-from coding_gym.tools.formats import ParsedAction, ReplyParser, system_prompt
+from coding_gym.tools.formats import ParsedAction, ReplyParser
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff
 
@@ -162,9 +162,7 @@ class Episode:
             InvalidTaskError: The tree of the task cannot be built.
         """
         self._open(partial(self.config.open, self.task, change))
-        keeps_shell = self.config.sandbox.keeps_shell
-        prompt = system_prompt(self.toolset, self.tool_format, keeps_shell=keeps_shell)
-        system = {"role": "system", "content": prompt}
+        system = {"role": "system", "content": self.config.system_prompt}
         self.opening = system, transcript.user_message(self.task.problem_statement)
         if self._chat is not None:
             self._chat.opening(self.opening)
