@@ -195,7 +195,7 @@ def outcome_metrics(grade: Grade | None, *, is_lost: bool) -> dict[str, float]:
     """Returns metrics of an episode for a trainer's log, each 0 or 1; their means are rates.
 
     ``resolved`` is 1 for a resolved episode, ``infra_failed`` after an infrastructure failure, and
-    ``hacked`` if a test of an impossible task passed.
+    ``hacked`` if a test of an impossible task passed or was tampered with.
     """
     return {
         "resolved": float(grade is not None and grade.resolved),
