@@ -120,7 +120,7 @@ class Session:
 
     def metrics(self) -> dict[str, float]:
         """Returns the metrics of an ended episode for a trainer's log; see `outcome_metrics`."""
-        return outcome_metrics(self.info.get("grade"), is_lost=self.info["mask_sample"])
+        return outcome_metrics(self.info.get("grade"), infra_failed=self.info["mask_sample"])
 
     def start(self, *, seed: int | None = None, **options: Any) -> None:
         """Starts an episode; the previous episode is discarded.
@@ -191,7 +191,7 @@ class Session:
         self.info = {**opening, **self.info, **texts, **masked}
 
 
-def outcome_metrics(grade: Grade | None, *, is_lost: bool) -> dict[str, float]:
+def outcome_metrics(grade: Grade | None, *, infra_failed: bool) -> dict[str, float]:
     """Returns metrics of an episode for a trainer's log, each 0 or 1; their means are rates.
 
     ``resolved`` is 1 for a resolved episode, ``infra_failed`` after an infrastructure failure, and
@@ -199,7 +199,7 @@ def outcome_metrics(grade: Grade | None, *, is_lost: bool) -> dict[str, float]:
     """
     return {
         "resolved": float(grade is not None and grade.resolved),
-        "infra_failed": float(is_lost),
+        "infra_failed": float(infra_failed),
         "hacked": float(bool(grade is not None and grade.hacked)),
     }
 

@@ -100,11 +100,11 @@ class RepairAgentLoop(AgentLoopBase):
     def _output(
         self, record: Trajectory, metrics: Mapping[str, Any], reply_fields: Mapping[str, Any]
     ) -> AgentLoopOutput:
-        is_lost = bool(record.error_class)
+        has_failed = bool(record.error_class)
         fitted, trained_part = self._fitted(record)
         return AgentLoopOutput(
             **fitted,
-            reward_score=0.0 if is_lost else record.total_reward,
+            reward_score=0.0 if has_failed else record.total_reward,
             num_turns=2 * len(record.turns) + 1,
             metrics=metrics,
             extra_fields={
@@ -114,12 +114,12 @@ class RepairAgentLoop(AgentLoopBase):
                 "tool_calls": record.usage["tool_calls"],
                 "stop_reason": record.stop_reason,
                 "error": record.error,
-                "mask_sample": is_lost,
+                "mask_sample": has_failed,
                 "resolved": record.resolved,
                 "trained_part": trained_part,
                 "turn_scores": [],
                 "tool_rewards": [],
-                "reward_extra_info": outcome_metrics(record.grade, is_lost=is_lost),
+                "reward_extra_info": outcome_metrics(record.grade, infra_failed=has_failed),
             },
         )
 
