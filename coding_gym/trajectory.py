@@ -62,8 +62,8 @@ class ModelCall(JsonRecord):
     """One request to a model, as the server or the local model reports it.
 
     Attributes:
-        prompt_tokens: Tokens of the prompt; None if the server does not report them.
-        completion_tokens: Tokens of the reply, reasoning included; None if not reported.
+        prompt_tokens: Tokens of the prompt; None if the server reports neither number nor ids.
+        completion_tokens: Tokens of the reply, reasoning included; None as for the prompt.
         cached_tokens: Tokens of the prompt in the server's cache; None if not reported.
         cost: Cost of the request, in the currency of the prices; None if no price is known.
         finish_reason: The server's finish reason, such as ``"stop"`` or ``"length"``.

@@ -187,7 +187,7 @@ class Runner:
 
 def _record(live: LiveEpisode, failure: Exception | None) -> Trajectory:
     """Returns the record of an attempt that has ended, or failed."""
-    record = replace(live.episode.trajectory(), **live.record_fields)
+    record = live.episode.trajectory()
     error, error_class = _error(record.stop_reason, failure)
     if error:
         _log.info("%s, attempt %d: %s", record.task_id, live.attempt, error)
@@ -199,7 +199,7 @@ def _record(live: LiveEpisode, failure: Exception | None) -> Trajectory:
         turns=tuple(replace(turn, model_call=call) for turn, call in turns),
         **_usage(record, [*filter(None, live.model_calls), *live.abandoned_calls]),
         num_prefix_breaks=live.num_prefix_breaks,
-        error=public_text(error or record.error),
+        error=public_text(error or live.error or record.error),
         error_class=error_class,
         duration_s=time.perf_counter() - live.start_s,
     )
