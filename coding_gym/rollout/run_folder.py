@@ -30,7 +30,7 @@ import filelock
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord
 from coding_gym.trajectory import Trajectory
-from coding_gym.whole_file import write_whole
+from coding_gym.whole_file import remove_partial_files, write_whole
 
 CONFIG, ATTEMPTS, LOCK = "config.json", "attempts", ".lock"
 ROWS = "rows"
@@ -38,7 +38,6 @@ ROWS = "rows"
 
 _REQUIRED = {"run_id", "created_at", "agent", "tasks", "attempts", "seed", "episode", "versions"}
 _NAME = re.compile(r"([^.].*)\.([0-9]{1,9})(\.error([0-9]{0,9}))?\.json")
-_PARTIAL = ".partial"
 TOKEN_COUNTS = ("prompt_tokens", "completion_tokens")
 """Keys of a trajectory's ``usage``: sums over its requests to the model."""
 
@@ -180,8 +179,7 @@ class RunFolder:
             ) from None
         try:
             (self.path / ATTEMPTS).mkdir(exist_ok=True)
-            for partial in (self.path / ATTEMPTS).glob(f".*{_PARTIAL}"):  # left by a killed writer
-                partial.unlink()
+            remove_partial_files(self.path / ATTEMPTS)
             yield self
         finally:
             lock.release()
