@@ -1,5 +1,6 @@
 """The record of one episode, with the sampled tokens of every turn."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -236,6 +237,20 @@ class Trajectory(JsonRecord):
                 raise InvalidArgumentError(
                     f"tools[{number}] must have a function with a name, got {tool!r:.80}"
                 )
+
+    @classmethod
+    def parse(cls, text: bytes, name: object) -> Self:
+        """Returns the record in a JSON text; ``name`` is the name of the file, for errors.
+
+        Raises:
+            InvalidArgumentError: The text is not a record.
+        """
+        try:
+            return cls.from_json(json.loads(text))
+        except (ValueError, RecursionError) as problem:
+            raise InvalidArgumentError(
+                f"{name} is not a record of an episode: {problem}; remove the file"
+            ) from None
 
     @property
     def resolved(self) -> bool:

@@ -206,14 +206,8 @@ class RunFolder:
     def _records(self, *, errors: bool) -> Iterator[Trajectory]:
         for _, (name, _) in sorted(list_attempts(self.path / ATTEMPTS).items()):
             if is_error(name) is errors:
-                yield _read_record(self.path / ATTEMPTS / name)
-
-
-def _read_record(file: Path) -> Trajectory:
-    try:
-        return Trajectory.from_json(json.loads(file.read_bytes()))
-    except (ValueError, RecursionError) as problem:
-        raise _unreadable(file, problem) from None
+                file = self.path / ATTEMPTS / name
+                yield Trajectory.parse(file.read_bytes(), file)
 
 
 def _read_outcome(file: Path) -> Outcome:
@@ -222,13 +216,9 @@ def _read_outcome(file: Path) -> Outcome:
             first_line = stream.readline().removesuffix(b",\n") + b"}"
         return Outcome.from_json(json.loads(first_line)["outcome"])
     except (ValueError, LookupError, TypeError, RecursionError) as problem:
-        raise _unreadable(file, problem) from None
-
-
-def _unreadable(file: Path, problem: Exception) -> InvalidArgumentError:
-    return InvalidArgumentError(
-        f"{file} is not a record of an attempt: {problem}; remove the file, and resume the run"
-    )
+        raise InvalidArgumentError(
+            f"{file} is not a record of an attempt: {problem}; remove the file, and resume the run"
+        ) from None
 
 
 def list_attempts(folder: Path) -> dict[Key, tuple[str, int]]:
