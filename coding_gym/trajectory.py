@@ -1,5 +1,6 @@
 """The record of one episode, with the sampled tokens of every turn."""
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -62,8 +63,8 @@ class ModelCall(JsonRecord):
     """One request to a model, as the server or the local model reports it.
 
     Attributes:
-        prompt_tokens: Tokens of the prompt; None if the server does not report them.
-        completion_tokens: Tokens of the reply, reasoning included; None if not reported.
+        prompt_tokens: Tokens of the prompt; None if the server reports neither number nor ids.
+        completion_tokens: Tokens of the reply, reasoning included; None as for the prompt.
         cached_tokens: Tokens of the prompt in the server's cache; None if not reported.
         cost: Cost of the request, in the currency of the prices; None if no price is known.
         finish_reason: The server's finish reason, such as ``"stop"`` or ``"length"``.
@@ -236,6 +237,20 @@ class Trajectory(JsonRecord):
                 raise InvalidArgumentError(
                     f"tools[{number}] must have a function with a name, got {tool!r:.80}"
                 )
+
+    @classmethod
+    def parse(cls, text: bytes, name: object) -> Self:
+        """Returns the record in a JSON text; ``name`` is the name of the file, for errors.
+
+        Raises:
+            InvalidArgumentError: The text is not a record.
+        """
+        try:
+            return cls.from_json(json.loads(text))
+        except (ValueError, RecursionError) as problem:
+            raise InvalidArgumentError(
+                f"{name} is not a record of an episode: {problem}; remove the file"
+            ) from None
 
     @property
     def resolved(self) -> bool:

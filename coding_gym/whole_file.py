@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from pathlib import Path
 from uuid import uuid4
 
+_PARTIAL = ".partial"
+
 
 def write_whole(path: Path, text: str) -> None:
     """Writes a text as UTF-8 to a file that other processes see only when it is complete."""
@@ -19,9 +21,15 @@ def whole_file(path: Path) -> Iterator[Path]:
     Raises:
         OSError: The file cannot be renamed.
     """
-    partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}.partial")
+    partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}{_PARTIAL}")
     try:
         yield partial
         partial.replace(path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+def remove_partial_files(folder: Path) -> None:
+    """Removes the hidden files that killed writers left in a folder."""
+    for partial in folder.glob(f".*{_PARTIAL}"):
+        partial.unlink()

@@ -1,5 +1,6 @@
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from episodes import Env, MakeEnv, played_by, restored_registries, shell
@@ -35,6 +36,27 @@ def test_a_script_that_cannot_be_played_is_refused(
         script.write_bytes(content)
     with pytest.raises(InvalidArgumentError, match=location):
         get_player(str(script))
+
+
+@pytest.mark.parametrize(
+    ("name", "arguments"),
+    [
+        ("temperature", {"sampling": {"temperature": -1}}),
+        ("top_p", {"sampling": {"top_p": 7}}),
+        ("min_p", {"sampling": {"min_p": -0.1}}),
+        ("max_tokens", {"sampling": {"max_tokens": -3}}),
+        ("input", {"prices": {"input": -1, "output": 1}}),
+        ("output", {"prices": {"input": 1, "output": "nan"}}),
+        ("cached_input", {"prices": {"input": 1, "output": 1, "cached_input": float("inf")}}),
+        ("timeout_s", {"model_timeout_s": -5}),
+    ],
+)
+def test_settings_outside_their_range_are_refused(
+    name: str, arguments: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", "key")
+    with pytest.raises(InvalidArgumentError, match=name):
+        get_player("chat", model="m", **arguments)
 
 
 def test_agents_refuse_a_toolset_they_cannot_use(make_env: MakeEnv) -> None:

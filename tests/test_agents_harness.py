@@ -377,6 +377,9 @@ for wrong in (
     {"messages": CHAT, "stop": ["refused by the server"]},
 ):
     assert ask("/chat/completions", wrong)[0] == 400
+with socket.create_connection(("127.0.0.1", 8765)) as chunked:
+    chunked.sendall(b"POST / HTTP/1.1\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n")
+    assert b" 411 " in chunked.recv(100)
 chat(CHAT)
 """
     refusal = Answer({"error": {"message": "no stop here"}}, 422)

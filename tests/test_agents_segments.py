@@ -6,7 +6,6 @@ import tracemalloc
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,11 +18,12 @@ from coding_gym.agents.local_chat import LocalChat
 from coding_gym.agents.model_errors import RequestRefusedError
 from coding_gym.agents.model_reply import Reply, read_reply
 from coding_gym.agents.player import LiveEpisode
-from coding_gym.episode import Limits, Usage
+from coding_gym.episode import Episode, EpisodeConfig
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.tasks import load_tasks
 from coding_gym.text.neutral import ZERO_WIDTH_SPACE, neutralise
 from coding_gym.text.tokenizers import get_tokenizer
-from coding_gym.trajectory import Message, ModelCall
+from coding_gym.trajectory import Message, ModelCall, Trajectory
 
 
 def test_items_of_the_responses_api_become_messages() -> None:
@@ -185,23 +185,21 @@ def test_reserialised_calls_continue_the_sampled_ids(rendered: list[Any]) -> Non
     assert rendered == []
 
 
-def captured(reply: Any, requests: Sequence[list[Message]]) -> CapturedRequests:
-    """Returns the captured requests to a server; ``reply`` is a function of their length."""
+def captured(reply: Any, requests: Sequence[list[Message]]) -> Trajectory:
+    """Returns the record of requests to a server; ``reply`` is a function of their length."""
 
     async def complete(request: Mapping[str, Any]) -> Reply:
         return read_reply(json.loads(json.dumps(reply(len(request["messages"])))))
 
-    fields = {"bounds": Limits(), "usage": Usage(), "tokenizer": get_tokenizer("coding_gym_16k")}
-    episode: Any = SimpleNamespace(**fields)
+    episode = Episode(load_tasks("bundled")[0], EpisodeConfig())
 
     async def ask(capture: CapturedRequests) -> None:
         for messages in requests:
             await capture.ask({"messages": messages})
 
     with ThreadPoolExecutor(1) as threads:
-        capture = CapturedRequests(LiveEpisode(episode, threads), complete)
-        asyncio.run(ask(capture))
-    return capture
+        asyncio.run(ask(CapturedRequests(LiveEpisode(episode, threads), complete)))
+    return episode.trajectory()
 
 
 def test_past_prompts_take_little_memory() -> None:
@@ -211,11 +209,11 @@ def test_past_prompts_take_little_memory() -> None:
     requests = [[user] * number for number in range(1, 31)]
     tracemalloc.start()
     try:
-        capture = captured(lambda number: message("Hm.", ids=(prompt, [number])), requests)
+        record = captured(lambda number: message("Hm.", ids=(prompt, [number])), requests)
         num_bytes, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()
-    assert len(capture.replies) == 30
+    assert len(record.turns) == 30
     assert num_bytes < 5 << 20  # one prompt takes 0.7 MB
 
 
@@ -225,14 +223,13 @@ def test_repeated_request_continues_the_same_chat() -> None:
     reply = call["choices"][0]["message"]
     result: Message = {"role": "tool", "tool_call_id": "call_0", "content": "a.py"}
     again = [first, reply, {**result, "content": "a.py, again"}]
-    capture = captured(
+    record = captured(
         lambda number: call if number == 1 else message("Done."),
         [[first], [first, reply, result], again],
     )
-    fields = capture.record_fields()
-    contents = [message["content"] for message in fields["messages"]]
+    contents = [message["content"] for message in record.messages]
     assert contents == ["Repair it.", "I look.", "a.py", "Done.", "a.py, again", "Done."]
-    assert [result.content for result in fields["turns"][0].results] == ["a.py"]
+    assert [result.content for result in record.turns[0].results] == ["a.py"]
 
 
 def test_requests_that_need_stored_responses_are_refused() -> None:

@@ -18,13 +18,14 @@ from typing import Any
 from coding_gym.action import Completion
 from coding_gym.adapters.session import Session
 from coding_gym.agents.scripted import gold
+from coding_gym.episode import EpisodeConfig
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import missing_extra
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tools import get_toolset
-from coding_gym.tools.formats import message_calls, system_prompt
+from coding_gym.tools.formats import explains_format, message_calls
 
 try:
     from nemo_gym.base_resources_server import BaseResourcesServerConfig
@@ -184,6 +185,7 @@ def rows(
     tasks: Any = "bundled",
     *,
     toolset: str = "bash",
+    tool_format: str = "auto",
     sandbox: Any = "auto",
     agent: str = "repair_agent",
     **load_kwargs: Any,
@@ -193,6 +195,7 @@ def rows(
     Args:
         tasks: As for ``CodingRepair-v0``.
         toolset: The server's toolset.
+        tool_format: The server's format of calls; if the prompt explains it, there are no tools.
         sandbox: The server's sandbox, as for ``CodingRepair-v0``; the prompt depends on its
             ``shell``.
         agent: The name of the ``gymnasium_agent`` in the configuration.
@@ -201,11 +204,12 @@ def rows(
     Raises:
         UnknownTaskError, InvalidTaskError, UnknownNameError: An argument cannot be used.
     """
-    policy_toolset = get_toolset(toolset)
-    tools = [{"type": "function", "strict": False, **s["function"]} for s in policy_toolset.schemas]
-    keeps_shell = SandboxOptions.parse(sandbox).keeps_shell
-    prompt = system_prompt(policy_toolset, keeps_shell=keeps_shell)
-    request = {"input": [{"role": "system", "content": prompt}], "tools": tools}
+    options = SandboxOptions.parse(sandbox)
+    config = EpisodeConfig(toolset=toolset, tool_format=tool_format, sandbox=options)
+    request: dict[str, Any] = {"input": [{"role": "system", "content": config.system_prompt}]}
+    if not explains_format(tool_format):
+        functions = [schema["function"] for schema in get_toolset(toolset).schemas]
+        request["tools"] = [{"type": "function", "strict": False, **f} for f in functions]
     reference = {"type": "responses_api_agents", "name": agent}
     return [
         {"responses_create_params": request, "agent_ref": reference, "task_id": task.task_id}

@@ -128,7 +128,7 @@ class Session:
     def metrics(self) -> dict[str, float]:
         """Returns the metrics of an ended episode for a trainer's log; see `outcome_metrics`."""
         info = self._last_info
-        return outcome_metrics(info.get("grade"), is_lost=info["mask_sample"])
+        return outcome_metrics(info.get("grade"), infra_failed=info["mask_sample"])
 
     def start(self, *, seed: int | None = None, **options: Any) -> None:
         """Starts an episode; the previous episode is discarded.
@@ -194,15 +194,15 @@ class Session:
         self.info = self.unwrapped.lost_info(self.info, failure) | news
 
 
-def outcome_metrics(grade: Grade | None, *, is_lost: bool) -> dict[str, float]:
+def outcome_metrics(grade: Grade | None, *, infra_failed: bool) -> dict[str, float]:
     """Returns metrics of an episode for a trainer's log, each 0 or 1; their means are rates.
 
     ``resolved`` is 1 for a resolved episode, ``infra_failed`` after an infrastructure failure, and
-    ``hacked`` if a test of an impossible task passed.
+    ``hacked`` if a test of an impossible task passed or was tampered with.
     """
     return {
         "resolved": float(grade is not None and grade.resolved),
-        "infra_failed": float(is_lost),
+        "infra_failed": float(infra_failed),
         "hacked": float(bool(grade is not None and grade.hacked)),
     }
 

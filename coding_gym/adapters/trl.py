@@ -22,12 +22,12 @@ from typing import Any
 from coding_gym.action import Completion
 from coding_gym.adapters.session import Session, refuse_sampler, task_options
 from coding_gym.calls import ToolCall
+from coding_gym.episode import EpisodeConfig
 from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxUnavailableError
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.tasks import load_tasks
 from coding_gym.text import CONTROL_TOKENS, control_tokens
 from coding_gym.tools import get_toolset
-from coding_gym.tools.formats import system_prompt
 from coding_gym.tools.functions import method_from_schema
 
 INSTRUCTION = (
@@ -173,11 +173,11 @@ def prompt_rows(
         InvalidArgumentError, UnknownTaskError, InvalidTaskError, UnknownNameError: An argument
             cannot be used.
     """
-    keeps_shell = SandboxOptions.parse(sandbox).keeps_shell
-    system = system_prompt(get_toolset(toolset), _FORMAT, keeps_shell=keeps_shell)
-    prompt = [{"role": "system", "content": system}, {"role": "user", "content": INSTRUCTION}]
-    needs_tests = grading != "none"
-    selected_tasks = load_tasks(tasks, task_ids=task_ids, split=split, needs_tests=needs_tests)
+    options = SandboxOptions.parse(sandbox)
+    config = EpisodeConfig(toolset=toolset, tool_format=_FORMAT, sandbox=options, grading=grading)
+    system = {"role": "system", "content": config.system_prompt}
+    prompt = [system, {"role": "user", "content": INSTRUCTION}]
+    selected_tasks = load_tasks(tasks, task_ids=task_ids, split=split, needs_tests=config.is_graded)
     return [{"prompt": deepcopy(prompt), "task_id": task.task_id} for task in selected_tasks]
 
 

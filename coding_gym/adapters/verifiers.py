@@ -17,12 +17,11 @@ from typing import Any
 
 from coding_gym.adapters.session import Session, play_chat, refuse_sampler
 from coding_gym.agents.model_reply import read_reply
+from coding_gym.episode import EpisodeConfig
 from coding_gym.optional import missing_extra
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
-from coding_gym.tools import get_toolset
-from coding_gym.tools.formats import system_prompt
 
 try:
     import verifiers.v1 as vf
@@ -141,12 +140,10 @@ class RepairTaskset(vf.Taskset[RepairTask, RepairTasksetConfig]):
         """
         config, env = self.config, self.config.task.env
         refuse_sampler(env)
-        system = system_prompt(
-            get_toolset(env.get("toolset", "nano")),
-            env.get("tool_format", "auto"),
-            keeps_shell=SandboxOptions.parse(env.get("sandbox", "auto")).keeps_shell,
-        )
-        needs_tests = env.get("grading") != "none"
+        settings = {k: env[k] for k in ("toolset", "tool_format", "grading") if k in env}
+        sandbox = SandboxOptions.parse(env.get("sandbox", "auto"))
+        episode = EpisodeConfig(sandbox=sandbox, **settings)
+        system, needs_tests = episode.system_prompt, episode.is_graded
         for task in load_tasks(
             config.tasks, task_ids=config.task_ids, split=config.split, needs_tests=needs_tests
         ):

@@ -28,6 +28,7 @@ from coding_gym.agents.player import Complete, LiveEpisode, Player
 from coding_gym.episode import EpisodeConfig
 from coding_gym.optional import missing_extra
 from coding_gym.rollout.runner import Runner
+from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.trajectory import LASTING_ERROR_CLASSES, ModelCall, Trajectory
 
 try:
@@ -99,11 +100,11 @@ class RepairAgentLoop(AgentLoopBase):
     def _output(
         self, record: Trajectory, metrics: Mapping[str, Any], reply_fields: Mapping[str, Any]
     ) -> AgentLoopOutput:
-        is_lost = bool(record.error_class)
+        has_failed = bool(record.error_class)
         fitted, trained_part = self._fitted(record)
         return AgentLoopOutput(
             **fitted,
-            reward_score=0.0 if is_lost else record.total_reward,
+            reward_score=0.0 if has_failed else record.total_reward,
             num_turns=2 * len(record.turns) + 1,
             metrics=metrics,
             extra_fields={
@@ -113,12 +114,12 @@ class RepairAgentLoop(AgentLoopBase):
                 "tool_calls": record.usage["tool_calls"],
                 "stop_reason": record.stop_reason,
                 "error": record.error,
-                "mask_sample": is_lost,
+                "mask_sample": has_failed,
                 "resolved": record.resolved,
                 "trained_part": trained_part,
                 "turn_scores": [],
                 "tool_rewards": [],
-                "reward_extra_info": outcome_metrics(record.grade, is_lost=is_lost),
+                "reward_extra_info": outcome_metrics(record.grade, infra_failed=has_failed),
             },
         )
 
@@ -195,9 +196,15 @@ class _ServedModel(Player):
         if version is not None:
             self.fields[_VERSION] = version
         ids = list(output.token_ids)
-        eos_id = self._loop.tokenizer.eos_token_id
-        text = self._loop.tokenizer.decode(ids[:-1] if ids[-1:] == [eos_id] else ids)
-        action = Completion(text, ids, output.log_probs or None, weight_version=version)
+        tokenizer = get_tokenizer(self.tokenizer)
+        is_cut = not ids or ids[-1] not in tokenizer.end_ids
+        action = Completion(
+            tokenizer.decode(ids if is_cut else ids[:-1]),
+            ids,
+            output.log_probs or None,
+            weight_version=version,
+            is_cut=is_cut,
+        )
         call = ModelCall(
             prompt_tokens=len(prompt_ids),
             completion_tokens=len(ids),

@@ -116,7 +116,9 @@ def get_player(
     for name, parameter in parameters.items():
         if parameter.default is parameter.empty and name not in arguments:
             presets = f" (presets: {', '.join(harness_names())})" if name == "harness" else ""
-            raise InvalidArgumentError(f"agent {agent!r} needs a {name}; set --{name}{presets}")
+            raise InvalidArgumentError(
+                f"agent {agent!r} needs a {name}; set {name} (--{name}){presets}"
+            )
     return create(**arguments)
 
 

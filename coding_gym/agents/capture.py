@@ -13,24 +13,21 @@ import secrets
 import sys
 import time
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from http import HTTPStatus
 from io import BytesIO
 from typing import Any, Self
 
-from coding_gym.action import Completion
 from coding_gym.agents.harness_api import RESPONSES, ROUTES, chat_body, model_request, response_text
 from coding_gym.agents.model_errors import PromptTooLongError, RequestRefusedError, public_text
 from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.past_chats import PastChats, plain_message
 from coding_gym.agents.player import Complete, LiveEpisode
-from coding_gym.calls import ToolResult
-from coding_gym.episode import transcript
 from coding_gym.errors import EpisodeError
 from coding_gym.sandbox.forwarding import short_path
 from coding_gym.sandbox.ownership import make_folder, remove_folder
-from coding_gym.trajectory import Message, StopReason, Turn
+from coding_gym.trajectory import Message, StopReason
 
 _MAX_BODY_BYTES = 8 << 20
 # Since Python 3.13, closing a server removes its socket by the short path, which is then invalid.
@@ -57,7 +54,6 @@ class CapturedRequests:
             requests that the server refuses after the first reply, stop no further requests.
         limit: The limit that stops all further requests, or None.
         is_too_long: Whether a prompt was longer than the model's context.
-        replies: The recorded replies.
         refused: An event that is set when further requests are refused.
     """
 
@@ -65,15 +61,16 @@ class CapturedRequests:
         self.failure: Exception | None = None
         self.limit: StopReason | None = None
         self.is_too_long = False
-        self.replies: list[Completion] = []
         self.refused = asyncio.Event()
         self._start_s: float | None = None
         self._live, self._complete = live, complete
         self._sending = asyncio.Lock()
-        self._tools: list[dict[str, Any]] = []
-        self._messages: list[Message] = []
-        self._new_messages: dict[int, list[Message]] = {}  # by number of the preceding reply
         self._chats = PastChats(_key)
+
+    @property
+    def num_replies(self) -> int:
+        """Number of recorded replies."""
+        return len(self._live.episode.turns)
 
     async def ask(
         self, body: dict[str, Any], is_connected: Callable[[], bool] = lambda: True
@@ -101,11 +98,12 @@ class CapturedRequests:
                 self.is_too_long = True
                 raise
             except Exception as failure:  # recorded, and raised again
-                if not (isinstance(failure, RequestRefusedError) and self.replies):
+                if not (isinstance(failure, RequestRefusedError) and self.num_replies):
                     self.failure = failure
                     self.refused.set()
                 raise
-            self._count(reply)
+            usage, bounds = self._live.episode.usage, self._live.episode.bounds
+            usage.add_reply(bounds, reply.call, len(reply.action.calls or ()))
             if is_connected():
                 self._record(body, reply)
             else:
@@ -117,7 +115,6 @@ class CapturedRequests:
         usage, bounds = self._live.episode.usage, self._live.episode.bounds
         if self._start_s is None:
             self._start_s = time.monotonic()
-            usage.tokens = 0  # the harness does not send the episode's prompt
         usage.seconds = time.monotonic() - self._start_s
         self.limit = self.limit or usage.spent(bounds)
         if self.limit:
@@ -125,54 +122,15 @@ class CapturedRequests:
             raise EpisodeError(f"the episode has reached {self.limit}; no request is sent")
 
     def _record(self, body: dict[str, Any], reply: Reply) -> None:
-        self._live.count(reply)
-        self._tools = body.get("tools") or self._tools
+        """Records a reply as a turn; a request that continues no chat adds all its messages."""
+        episode = self._live.episode
+        episode.tools = body.get("tools") or episode.tools
         messages = [plain_message(message) for message in body["messages"]]
         length, turn = self._chats.find(messages)
-        if turn is not None:
-            self._new_messages.setdefault(turn, messages[length:])
-        self._messages += [*messages[length:], reply.message]
-        self._chats.add([*messages, reply.message], len(self.replies))
-        self.replies.append(reply.action)
-        self._live.on_turn(self._turn(reply.action, ()))
-
-    def _count(self, reply: Reply) -> None:
-        """Adds a reply's turn, tool calls, tokens and cost to the usage of the episode."""
-        call, usage, bounds = reply.call, self._live.episode.usage, self._live.episode.bounds
-        num_prompt = call.prompt_tokens or len(reply.prompt_ids)
-        num_sampled = call.completion_tokens or len(reply.action.token_ids)
-        usage.turns += 1
-        usage.tool_calls += len(reply.action.calls or ())
-        usage.tokens = num_prompt + num_sampled
-        if call.cost is None:
-            usage.charge(bounds, num_prompt, num_sampled)
-        else:
-            usage.cost += call.cost
-
-    def record_fields(self) -> dict[str, Any]:
-        """Returns the fields of the record: chat, tools and turns.
-
-        A request that continues an earlier chat adds its new messages to the record's chat; any
-        other request, for example after a summary, adds all its messages. The results of a turn
-        are the tool messages of the first request that continues the chat of this turn.
-        """
-        turns = tuple(
-            self._turn(action, self._new_messages.get(number, ()))
-            for number, action in enumerate(self.replies)
-        )
-        return {"messages": tuple(self._messages), "turns": turns, "tools": tuple(self._tools)}
-
-    def _turn(self, action: Completion, new_messages: Sequence[Message]) -> Turn:
-        encode = self._live.episode.tokenizer.encode
-        return Turn.of(
-            action,
-            token_ids=action.token_ids or tuple(encode(action.full_text)),
-            results=tuple(
-                ToolResult(message["content"], None, message.get("tool_call_id", ""))
-                for message in new_messages
-                if message["role"] == "tool"
-            ),
-            observation=transcript.visible_text(new_messages),
+        self._chats.add([*messages, reply.message], self.num_replies)
+        self._live.count(reply)
+        self._live.on_turn(
+            episode.record_turn(reply.action, reply.message, messages[length:], turn)
         )
 
 
@@ -266,6 +224,8 @@ class CaptureEndpoint:
         """Returns the content type and the text of the response to a request."""
         request_line, _, header_lines = head.partition(b"\r\n")
         headers = http.client.parse_headers(BytesIO(header_lines))
+        if "Transfer-Encoding" in headers:
+            raise _HTTPError(411, "a request must have Content-Length instead of Transfer-Encoding")
         length = headers.get("Content-Length", "0")
         if not (length.isdecimal() and len(length) < 10 and int(length) <= _MAX_BODY_BYTES):
             raise _HTTPError(413, f"Content-Length must be up to {_MAX_BODY_BYTES}, got {length!r}")
@@ -284,7 +244,7 @@ class CaptureEndpoint:
             except _PARSE_ERRORS as problem:
                 raise _HTTPError(400, f"the request cannot be read: {problem}") from None
         reply = await self._reply(request, lambda: not reader.at_eof())
-        return response_text(route, body, reply, len(self._requests.replies))
+        return response_text(route, body, reply, self._requests.num_replies)
 
     async def _reply(self, request: dict[str, Any], is_connected: Callable[[], bool]) -> Reply:
         try:

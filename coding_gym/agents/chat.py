@@ -2,12 +2,15 @@
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import Field
 
 from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.player import Complete, LiveEpisode, Player
 from coding_gym.envs.chat_request import chat_request
+from coding_gym.episode.limits import Amount, Count
 from coding_gym.json_record import JsonRecord
 from coding_gym.tools.formats import explains_format
 
@@ -16,10 +19,12 @@ from coding_gym.tools.formats import explains_format
 class Sampling(JsonRecord):
     """Sampling settings of a model; None selects the server's default.
 
+    `from_json` checks each field.
+
     Attributes:
         temperature: Divisor of the logits, 0 or more.
         top_p: Cumulative probability of the candidate tokens, above 0 and at most 1.
-        top_k: Number of candidate tokens; supported by vLLM and SGLang.
+        top_k: Number of candidate tokens, -1 or 0 for all; supported by vLLM and SGLang.
         min_p: Minimum probability of candidate tokens, as a fraction of the highest probability;
             supported by vLLM and SGLang.
         max_tokens: Maximum tokens of one reply, by default 4,096 as in nano-agent; the client
@@ -29,11 +34,11 @@ class Sampling(JsonRecord):
         extra: Other fields of the request's body.
     """
 
-    temperature: float | None = None
-    top_p: float | None = None
-    top_k: int | None = None
-    min_p: float | None = None
-    max_tokens: int | None = 4096
+    temperature: Amount | None = None
+    top_p: Annotated[Amount, Field(gt=0, le=1)] | None = None
+    top_k: Annotated[int, Field(strict=True, ge=-1)] | None = None
+    min_p: Annotated[Amount, Field(le=1)] | None = None
+    max_tokens: Count | None = 4096
     reasoning_effort: str | None = None
     thinking: bool | None = None
     extra: Mapping[str, Any] = field(default_factory=dict)

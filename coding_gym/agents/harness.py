@@ -29,7 +29,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from coding_gym.action import Stop
 from coding_gym.agents.capture import CapturedRequests, CaptureEndpoint
 from coding_gym.agents.model_errors import public_text
 from coding_gym.agents.player import LiveEpisode, Player
@@ -278,14 +277,12 @@ class HarnessPlayer(Player):
             ModelError: The model failed.
         """
         requests = CapturedRequests(live, self._agent.chat(live.seed))
-        try:
-            async with CaptureEndpoint(requests, self._grace_s) as endpoint:
-                await live.start(partial(self._change_spec, live.episode, endpoint.path))
-                if live.ended:
-                    return
-                result = await live.in_thread(self._run, live.episode, endpoint.api_key)
-        finally:
-            live.record_fields = {**requests.record_fields(), "toolset": self.name}
+        live.episode.harness = self.name
+        async with CaptureEndpoint(requests, self._grace_s) as endpoint:
+            await live.start(partial(self._change_spec, live.episode, endpoint.path))
+            if live.ended:
+                return
+            result = await live.in_thread(self._run, live.episode, endpoint.api_key)
         if result is None:
             return
         if requests.failure:
@@ -319,18 +316,15 @@ class HarnessPlayer(Player):
         """Ends and grades the episode; records the reason why the harness ended."""
         output = result.output[-_TAIL_CHARS:].strip() or "no output"
         outcome = public_text(f"exit code {result.exit_code}: {output}")
-        if not (requests.replies or requests.is_too_long or requests.limit):
+        if not (requests.num_replies or requests.is_too_long or requests.limit):
             raise HarnessError(f"{self.name} ended before the first reply of the model: {outcome}")
         reason = self._reason(requests, result)
         is_failure = reason is StopReason.STOPPED
         text = f"{self.name} has ended: {reason}"
-        await live.step(Stop(text if is_failure else f"{text}, {outcome}"))
-        live.record_fields["turns"] += live.episode.turns
+        await live.stop(text if is_failure else f"{text}, {outcome}", reason)
         if live.episode.stop_reason is StopReason.STOPPED:
-            live.record_fields["stop_reason"] = reason
-            if is_failure:
-                _log.warning("%s, %s: %s", live.episode.task.task_id, self.name, outcome)
-                live.record_fields["error"] = outcome
+            _log.warning("%s, %s: %s", live.episode.task.task_id, self.name, outcome)
+            live.error = outcome
 
     def _reason(self, requests: CapturedRequests, result: ExecResult) -> StopReason:
         """Returns the reached limit, ``STOPPED`` after a failed run, or ``SUBMITTED``."""

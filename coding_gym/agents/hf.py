@@ -99,7 +99,7 @@ class HuggingFaceAgent(Player):
         try:
             return load(self.model, dtype="auto", local_files_only=True).to(device).eval()
         except Exception as problem:  # transformers passes on exceptions of many file readers
-            first_line = next(iter(str(problem).splitlines()), "")
+            first_line = str(problem).partition("\n")[0]
             raise InvalidArgumentError(
                 f"cannot load the model {self.model} on {device} from this machine "
                 f"({type(problem).__name__}: {first_line}); name a folder with a model, or "

@@ -20,6 +20,7 @@ from coding_gym.agents.model_errors import (
     public_text,
 )
 from coding_gym.agents.model_reply import Prices, Reply, read_reply
+from coding_gym.arguments import positive_seconds
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_extra
 
@@ -45,8 +46,8 @@ class OpenAIClient:
         prices: Prices for the cost of requests; a cost that the server reports takes precedence.
 
     Raises:
-        InvalidArgumentError: A server on another machine has no key, or the address contains a
-            user, a password or a query.
+        InvalidArgumentError: A server on another machine has no key, the address contains a user, a
+            password or a query, or the time limit is out of range.
         MissingDependencyError: The extra ``llm`` is not installed.
     """
 
@@ -56,8 +57,9 @@ class OpenAIClient:
     prices: Prices | None = None
 
     def __post_init__(self) -> None:
-        """Checks the address and the key, and creates the client without sending a request."""
+        """Checks the arguments and the key, and creates the client without sending a request."""
         self._openai = import_extra("openai", "llm")
+        self.timeout_s = positive_seconds("timeout_s", self.timeout_s)
         self._refused: frozenset[str] = frozenset()  # fields that the server refuses
         self._limit_name = "max_tokens"
         address = urlsplit(self.base_url)

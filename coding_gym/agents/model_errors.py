@@ -25,7 +25,7 @@ class ModelError(CodingGymError, RuntimeError):
 
 
 class RequestRefusedError(ModelError):
-    """The model's server refuses this request as invalid."""
+    """The server or the local model refuses this request as invalid."""
 
 
 class PromptTooLongError(ModelError):

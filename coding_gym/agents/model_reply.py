@@ -10,6 +10,7 @@ from coding_gym.action import Completion
 from coding_gym.agents.model_errors import INVALID, ModelError, model_error
 from coding_gym.arguments import is_number
 from coding_gym.episode import transcript
+from coding_gym.episode.limits import Amount
 from coding_gym.json_record import JsonRecord
 from coding_gym.tools.formats import ParsedAction, message_calls
 from coding_gym.trajectory import Message, ModelCall
@@ -39,7 +40,9 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prices(JsonRecord):
-    """Prices per million tokens, in one currency.
+    """Prices per million tokens, in one currency, finite and 0 or more.
+
+    `from_json` checks each field.
 
     Attributes:
         input: Tokens of prompts.
@@ -48,9 +51,9 @@ class Prices(JsonRecord):
             ``input``.
     """
 
-    input: float
-    output: float
-    cached_input: float | None = None
+    input: Amount
+    output: Amount
+    cached_input: Amount | None = None
 
     def cost(self, prompt: int, completion: int, cached: int) -> float:
         """Returns the cost of a request; the ``cached`` tokens are part of ``prompt``."""
@@ -125,12 +128,12 @@ def _sampled(choice: Mapping[str, Any]) -> tuple[tuple[int, ...], list[float] | 
 
 def _usage(data: Any, prices: Prices | None, num_prompt_ids: int, num_ids: int) -> dict[str, Any]:
     """Returns the token counts and the cost of a request; None if unknown."""
-    prompt = _count(_at(data, "usage", "prompt_tokens"))
-    completion = _count(_at(data, "usage", "completion_tokens"))
+    prompt = _count(_at(data, "usage", "prompt_tokens")) or num_prompt_ids or None
+    completion = _count(_at(data, "usage", "completion_tokens")) or num_ids or None
     cached = _count(_at(data, "usage", "prompt_tokens_details", "cached_tokens"))
     cost = _number(_at(data, "usage", "cost"))
     if cost is None and prices is not None:
-        cost = prices.cost(prompt or num_prompt_ids, completion or num_ids, cached or 0)
+        cost = prices.cost(prompt or 0, completion or 0, cached or 0)
     counts = {"prompt_tokens": prompt, "completion_tokens": completion, "cached_tokens": cached}
     return {**counts, "cost": cost}
 

@@ -10,7 +10,6 @@ from itertools import takewhile
 from operator import eq
 from typing import Any, ParamSpec, Protocol, TypeVar
 
-from coding_gym.action import Stop
 from coding_gym.agents.model_errors import PromptTooLongError
 from coding_gym.agents.model_reply import Reply
 from coding_gym.episode import Episode, Limits
@@ -91,7 +90,7 @@ class LiveEpisode:
         abandoned_calls: Requests of a harness that did not wait for the reply.
         num_prefix_breaks: Number of prompts that do not continue the previous prompt and reply;
             None until the ids of a prompt are known.
-        record_fields: Fields of the record that replace the episode's fields.
+        error: The failure of a harness whose tree was graded, or "".
     """
 
     def __init__(
@@ -109,7 +108,7 @@ class LiveEpisode:
         self.model_calls: list[ModelCall | None] = []
         self.abandoned_calls: list[ModelCall] = []
         self.num_prefix_breaks: int | None = None
-        self.record_fields: dict[str, Any] = {}
+        self.error = ""
         self._threads = threads
         self._history: tuple[int, ...] = ()  # ids of the last prompt and its reply
 
@@ -123,18 +122,17 @@ class LiveEpisode:
         try:
             await player.play(self)
         except PromptTooLongError as problem:
-            await self.step(Stop(f"the prompt is longer than the model's context: {problem}"))
-            if self.episode.stop_reason is StopReason.STOPPED:  # no infrastructure failure
-                self.record_fields["stop_reason"] = StopReason.CONTEXT
+            text = f"the prompt is longer than the model's context: {problem}"
+            await self.stop(text, StopReason.CONTEXT)
         if not self.ended:
-            await self.step(Stop(f"the agent {player.name} stopped"))
+            await self.stop(f"the agent {player.name} stopped")
 
     async def start(self, change: Callable[[SandboxSpec], SandboxSpec] = lambda spec: spec) -> None:
         """Opens the sandbox, as `Episode.start` does; ends the episode if there is no sandbox."""
         await self.in_thread(self.episode.start, change)
         self.start_s = time.perf_counter()  # installations are not part of the duration
         if self.episode.error:
-            await self.step(Stop("the sandbox could not be opened"))
+            await self.stop("the sandbox could not be opened")
 
     async def step(self, action: str | Reply) -> Turn:
         """Plays one action; the action that ends the episode also grades it.
@@ -147,6 +145,11 @@ class LiveEpisode:
         turn = await self.in_thread(self.episode.step, action)
         self.on_turn(turn)
         return turn
+
+    async def stop(self, text: str, reason: StopReason = StopReason.STOPPED) -> None:
+        """Ends and grades the episode; see `Episode.stop`."""
+        self.count(text)
+        self.on_turn(await self.in_thread(self.episode.stop, text, reason))
 
     def count(self, action: str | Reply) -> None:
         """Records the model request of a turn, or None; does not run the calls of the reply."""

@@ -1,4 +1,4 @@
-"""Output of commands: consoles and progress bars that print no terminal control sequences."""
+"""Output of commands: consoles for untrusted texts, and progress bars."""
 
 import time
 from collections.abc import Iterable

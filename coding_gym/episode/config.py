@@ -21,7 +21,7 @@ from coding_gym.tasks import load_tasks
 from coding_gym.text.chat import get_chat
 from coding_gym.text.tokenizers import DEFAULT_TOKENIZER, get_tokenizer
 from coding_gym.tools import get_toolset
-from coding_gym.tools.formats import check_format
+from coding_gym.tools.formats import check_format, system_prompt
 from coding_gym.workspace import Template, TemplateStore, missing_programs
 
 GRADINGS = ("hidden", "cached", "none")
@@ -187,6 +187,12 @@ class EpisodeConfig:
     def is_graded(self) -> bool:
         """Whether the hidden tests run at the end of an episode."""
         return self.grading != "none"
+
+    @property
+    def system_prompt(self) -> str:
+        """The first message of an episode's chat."""
+        toolset, keeps_shell = get_toolset(self.toolset), self.sandbox.keeps_shell
+        return system_prompt(toolset, self.tool_format, keeps_shell=keeps_shell)
 
     def settings(self, task: Task) -> dict[str, Any]:
         """Returns the settings of an episode for its record, as JSON values.

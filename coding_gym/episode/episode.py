@@ -3,7 +3,7 @@
 import logging
 import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
@@ -37,7 +37,7 @@ from coding_gym.text.neutral import restore
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.text.truncate import well_formed
 from coding_gym.tools import ToolContext, get_toolset
-from coding_gym.tools.formats import ParsedAction, ReplyParser, system_prompt
+from coding_gym.tools.formats import ParsedAction, ReplyParser
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 from coding_gym.workspace import Template, diff
 
@@ -80,8 +80,8 @@ class Episode:
     report the failure, and no exception is raised. Between two turns `snapshot` returns the state
     of the attempt, and `restore` starts another episode with this state.
 
-    A harness with its own loop uses `access` instead of `step`, and then sends a `Stop`, which
-    grades the tree.
+    A harness with its own loop uses `access` instead of `step`, `record_turn` for each reply of its
+    model, and then `stop`, which grades the tree.
 
     Args:
         task: The task.
@@ -91,6 +91,8 @@ class Episode:
         task, config: The task to repair, and the settings.
         toolset, tokenizer, tool_format: The toolset, the tokenizer and the format of the config.
         template: The template of the open sandbox, or None.
+        harness: The name of a harness that plays the episode; set it before `start`.
+        tools: The schemas of the policy's tools.
         bounds: The limits of the config, with the task's limit of turns if that is lower.
         usage: The usage of ``bounds`` so far.
         split_tokens: Control tokens that the caller splits in observations by `neutralise`; the
@@ -107,6 +109,8 @@ class Episode:
         self.toolset, self.tokenizer = get_toolset(config.toolset), get_tokenizer(config.tokenizer)
         self.tool_format = config.tool_format
         self._parser = _parser(config.tool_format, config.toolset, config.tokenizer)
+        self.harness = ""
+        self.tools: Sequence[Mapping[str, Any]] = self.toolset.schemas
         self.bounds = config.limits.with_turns(task.max_turns)
         self.usage = Usage()
         self.split_tokens: Sequence[str] = ()
@@ -160,10 +164,11 @@ class Episode:
             InvalidTaskError: The tree of the task cannot be built.
         """
         self._open(partial(self.config.open, self.task, change))
-        keeps_shell = self.config.sandbox.keeps_shell
-        prompt = system_prompt(self.toolset, self.tool_format, keeps_shell=keeps_shell)
-        system = {"role": "system", "content": prompt}
-        self.opening = system, transcript.user_message(self.task.problem_statement)
+        issue = transcript.user_message(self.task.problem_statement)
+        if self.harness:
+            self.opening, self.tools = (issue,), ()  # until the first request
+            return
+        self.opening = {"role": "system", "content": self.config.system_prompt}, issue
         if self._chat is not None:
             self._chat.opening(self.opening)
             self.usage.tokens += len(self._chat)
@@ -311,6 +316,46 @@ class Episode:
             except InfrastructureError as failure:
                 self.discard_sandbox(failure)
                 raise
+
+    def record_turn(
+        self,
+        reply: Completion,
+        message: Message,
+        prompt: Sequence[Message],
+        continues: int | None = None,
+    ) -> Turn:
+        """Records a reply to a harness as a turn, without running its calls.
+
+        The results of a turn are those in the first prompt that continues its chat.
+
+        Args:
+            reply: The reply.
+            message: The reply as a message.
+            prompt: The messages of the request, without those of the chat that it continues.
+            continues: The number of the turn whose chat the request continues; None for a new chat.
+        """
+        turns = self._turns
+        if continues is not None and not (turns[continues].results or turns[continues].observation):
+            results = tuple(
+                ToolResult(item["content"], None, item.get("tool_call_id", ""))
+                for item in prompt
+                if item["role"] == "tool"
+            )
+            text = transcript.visible_text(prompt)
+            turns[continues] = replace(turns[continues], results=results, observation=text)
+        if turns:
+            turns[-1] = replace(turns[-1], messages=(*turns[-1].messages, *prompt))
+        else:
+            self.opening = tuple(prompt)
+        turns.append(Turn.of(reply, token_ids=tuple(self._ids_of(reply)), messages=(message,)))
+        return turns[-1]
+
+    def stop(self, text: str, reason: StopReason) -> Turn:
+        """Ends the episode as a `Stop` does; an infrastructure failure replaces the reason."""
+        turn = self.step(Stop(text))
+        if self.stop_reason is StopReason.STOPPED:
+            self.stop_reason = reason
+        return turn
 
     def discard_sandbox(self, failure: InfrastructureError) -> None:
         """Closes the sandbox after an infrastructure failure; the next action ends the episode.
@@ -501,9 +546,9 @@ class Episode:
             stop_reason=self.stop_reason,
             patch=self._patch.text,
             grade=self.grade,
-            toolset=self.toolset.name,
+            toolset=self.harness or self.toolset.name,
             tokenizer=self.tokenizer.name,
-            tools=tuple(deepcopy(dict(schema)) for schema in self.toolset.schemas),
+            tools=tuple(deepcopy(dict(schema)) for schema in self.tools),
             usage=counts | tokens,
             cost=self.usage.cost or None,  # 0 without prices
             error=self.error,

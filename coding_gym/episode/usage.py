@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from coding_gym.calls import ToolCall
 from coding_gym.episode.limits import Limits
 from coding_gym.text.truncate import ends, well_formed
-from coding_gym.trajectory import StopReason
+from coding_gym.trajectory import ModelCall, StopReason
 
 TOKENS_CRITICAL = 1500
 TOKENS_LOW = 3000
@@ -71,6 +71,17 @@ class Usage:
         """Adds the cost of a reply and its prompt."""
         millionths = prompt_tokens * limits.input_price + reply_tokens * limits.output_price
         self.cost += millionths / _PRICED_TOKENS
+
+    def add_reply(self, limits: Limits, call: ModelCall, num_tool_calls: int) -> None:
+        """Adds a reply to a harness; without a reported cost, the prices of the limits apply."""
+        num_prompt, num_sampled = call.prompt_tokens or 0, call.completion_tokens or 0
+        self.turns += 1
+        self.tool_calls += num_tool_calls
+        self.tokens = num_prompt + num_sampled
+        if call.cost is None:
+            self.charge(limits, num_prompt, num_sampled)
+        else:
+            self.cost += call.cost
 
     def note_call(self, call: ToolCall) -> None:
         """Counts consecutive identical calls, this call included, ignoring ids."""

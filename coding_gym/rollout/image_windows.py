@@ -107,7 +107,7 @@ class ImageWindows:
         return None
 
     def close(self) -> None:
-        """Removes the remaining images after a running pull; call it when no attempt runs."""
+        """Removes the remaining images; call it after the run, because it waits for no pull."""
         for name in sorted(self._on_disk):
             self._remove(name)
 

@@ -30,7 +30,7 @@ import filelock
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord
 from coding_gym.trajectory import Trajectory
-from coding_gym.whole_file import write_whole
+from coding_gym.whole_file import remove_partial_files, write_whole
 
 CONFIG, ATTEMPTS, LOCK = "config.json", "attempts", ".lock"
 ROWS = "rows"
@@ -38,7 +38,6 @@ ROWS = "rows"
 
 _REQUIRED = {"run_id", "created_at", "agent", "tasks", "attempts", "seed", "episode", "versions"}
 _NAME = re.compile(r"([^.].*)\.([0-9]{1,9})(\.error([0-9]{0,9}))?\.json")
-_PARTIAL = ".partial"
 TOKEN_COUNTS = ("prompt_tokens", "completion_tokens")
 """Keys of a trajectory's ``usage``: sums over its requests to the model."""
 
@@ -180,8 +179,7 @@ class RunFolder:
             ) from None
         try:
             (self.path / ATTEMPTS).mkdir(exist_ok=True)
-            for partial in (self.path / ATTEMPTS).glob(f".*{_PARTIAL}"):  # left by a killed writer
-                partial.unlink()
+            remove_partial_files(self.path / ATTEMPTS)
             yield self
         finally:
             lock.release()
@@ -208,14 +206,8 @@ class RunFolder:
     def _records(self, *, errors: bool) -> Iterator[Trajectory]:
         for _, (name, _) in sorted(list_attempts(self.path / ATTEMPTS).items()):
             if is_error(name) is errors:
-                yield _read_record(self.path / ATTEMPTS / name)
-
-
-def _read_record(file: Path) -> Trajectory:
-    try:
-        return Trajectory.from_json(json.loads(file.read_bytes()))
-    except (ValueError, RecursionError) as problem:
-        raise _unreadable(file, problem) from None
+                file = self.path / ATTEMPTS / name
+                yield Trajectory.parse(file.read_bytes(), file)
 
 
 def _read_outcome(file: Path) -> Outcome:
@@ -224,13 +216,9 @@ def _read_outcome(file: Path) -> Outcome:
             first_line = stream.readline().removesuffix(b",\n") + b"}"
         return Outcome.from_json(json.loads(first_line)["outcome"])
     except (ValueError, LookupError, TypeError, RecursionError) as problem:
-        raise _unreadable(file, problem) from None
-
-
-def _unreadable(file: Path, problem: Exception) -> InvalidArgumentError:
-    return InvalidArgumentError(
-        f"{file} is not a record of an attempt: {problem}; remove the file, and resume the run"
-    )
+        raise InvalidArgumentError(
+            f"{file} is not a record of an attempt: {problem}; remove the file, and resume the run"
+        ) from None
 
 
 def list_attempts(folder: Path) -> dict[Key, tuple[str, int]]:

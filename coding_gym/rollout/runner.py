@@ -72,7 +72,7 @@ class Runner:
     images: ImageWindows | None = None
     on_turn: Callable[[Turn], None] = lambda _: None
     stopped: str = ""
-    _num_lost: int = field(default=0, init=False)  # consecutive errors
+    _num_errors: int = field(default=0, init=False)  # consecutive
 
     def __post_init__(self) -> None:
         """Raises InvalidArgumentError for limits that the agent cannot enforce."""
@@ -139,14 +139,14 @@ class Runner:
         outcome, problem = Outcome.of(record), ""
         self.cost += outcome.cost or 0.0
         self.tokens += outcome.tokens
-        self._num_lost = self._num_lost + 1 if record.error_class else 0
+        self._num_errors = self._num_errors + 1 if record.error_class else 0
         has_calls, counts = record.usage.get("model_calls"), record.usage.keys()
         if self.max_cost is not None and has_calls and outcome.cost is None:
             problem = "max_cost cannot be enforced: the server reports no cost; remedy: set prices"
         elif self.max_tokens is not None and has_calls and not counts >= set(TOKEN_COUNTS):
             problem = "max_tokens cannot be enforced: the server does not report tokens"
-        elif self.max_lost is not None and self._num_lost >= self.max_lost:
-            problem = f"max_lost: the last {self._num_lost} attempts ended with an error"
+        elif self.max_lost is not None and self._num_errors >= self.max_lost:
+            problem = f"max_lost: the last {self._num_errors} attempts ended with an error"
         self.stopped = self.stopped or problem
 
     async def play(
@@ -187,7 +187,7 @@ class Runner:
 
 def _record(live: LiveEpisode, failure: Exception | None) -> Trajectory:
     """Returns the record of an attempt that has ended, or failed."""
-    record = replace(live.episode.trajectory(), **live.record_fields)
+    record = live.episode.trajectory()
     error, error_class = _error(record.stop_reason, failure)
     if error:
         _log.info("%s, attempt %d: %s", record.task_id, live.attempt, error)
@@ -199,7 +199,7 @@ def _record(live: LiveEpisode, failure: Exception | None) -> Trajectory:
         turns=tuple(replace(turn, model_call=call) for turn, call in turns),
         **_usage(record, [*filter(None, live.model_calls), *live.abandoned_calls]),
         num_prefix_breaks=live.num_prefix_breaks,
-        error=public_text(error or record.error),
+        error=public_text(error or live.error or record.error),
         error_class=error_class,
         duration_s=time.perf_counter() - live.start_s,
     )

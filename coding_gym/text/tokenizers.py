@@ -129,7 +129,7 @@ def _load_huggingface(name: str) -> Tokenizer:
                 str(path) if path.exists() else target, local_files_only=True
             )
     except Exception as error:  # transformers raises the exceptions of many file readers
-        first_line = next(iter(str(error).splitlines()), type(error).__name__)
+        first_line = str(error).partition("\n")[0] or type(error).__name__
         raise TokenizerError(
             f"the tokenizer {name} cannot be loaded from this machine: {first_line}; name the path "
             "of a folder or tokenizer.json, or run: hf download org/name --include 'tokenizer*'"

@@ -138,7 +138,7 @@ class RemoteEnv(gym.Env[Any, Any]):
             raise failure.cause from None
         except errors.RayError as failure:
             self._nodes.discard(node, failure)
-            reason = next(iter(str(failure).splitlines()), "")
+            reason = str(failure).partition("\n")[0]
             raise _LostNodeError(f"the node of the episode was lost: {reason}") from None
 
     def _lost_transition(self, failure: Exception) -> Step:

@@ -8,7 +8,6 @@ A run folder can be malicious: the viewer writes nothing into the folder, and op
 in it. An episode whose record cannot be read has the outcome "error".
 """
 
-import json
 import os
 import sqlite3
 import threading
@@ -142,10 +141,10 @@ def read_attempt(folder: Path, file: tuple[str, int] | None, key: Key) -> Trajec
         raise UnknownNameError(f"the run has no attempt {key[1]} of task {key[0]!r:.100}")
     try:
         with open_regular(folder / file[0]) as content:
-            record = Trajectory.from_json(json.loads(content.read(_MAX_BYTES)))
+            record = Trajectory.parse(content.read(_MAX_BYTES), file[0])
         if (record.task_id, record.attempt) != key:
             raise ValueError("it contains another attempt")
-    except (OSError, ValueError, RecursionError, MemoryError) as problem:
+    except (OSError, ValueError, MemoryError) as problem:
         raise InvalidArgumentError(
             f"the record of task {key[0]!r:.100} cannot be read: {problem!s:.300}"
         ) from None

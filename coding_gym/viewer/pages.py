@@ -18,7 +18,7 @@ from pydantic import Field, validate_call
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.evaluation import statistics
-from coding_gym.evaluation.comparison import flatten, setting_differences
+from coding_gym.evaluation.comparison import compared_rate, flatten, setting_differences
 from coding_gym.evaluation.report import run_caveats
 from coding_gym.evaluation.run_tasks import load_run_tasks, unchanged_task
 from coding_gym.rollout.run_folder import CONFIG, LOCK, RunFolder
@@ -36,6 +36,8 @@ _MAX_ATTEMPTS = 10**9  # Python refuses to print integers with many digits
 _MAX_PAGE, _MAX_TEXT, _MAX_MORE = 5_000_000, 20_000, 50_000
 """Maximum characters of a page (approximate), of a text on a page, and of a further piece."""
 
+_OUTCOMES = {"resolved": ("unresolved", "resolved"), "hacked": ("impossible", "hacked")}
+"""The outcomes of value 0 and 1, by measure."""
 _SOURCES = ("bundled", "polyglot")
 _Number = Annotated[int, Field(ge=0, le=2**31)]
 
@@ -115,7 +117,7 @@ class Run:
         return self._summary | {"running": self._is_running()}
 
     def _summarise(self) -> Json:
-        rows, scores, head = self.episodes()["episodes"], self.scores(), self._head()
+        rows, scores, head = self.episodes()["episodes"], self.values("resolved"), self._head()
         errors = Counter(
             row["error_class"] or "unread" for row in rows if row["outcome"] == "error"
         )
@@ -164,13 +166,14 @@ class Run:
             return False
         return False
 
-    def scores(self) -> dict[str, list[float]]:
-        """Returns the scores of attempts with a verdict, 1 if resolved, else 0, by task."""
-        scores: dict[str, list[float]] = {}
+    def values(self, measure: str) -> dict[str, list[float]]:
+        """Returns ``"resolved"`` or ``"hacked"`` of each attempt by task, as `Report.values`."""
+        outcomes = _OUTCOMES[measure]
+        values: dict[str, list[float]] = {}
         for row in [*self.index.rows.values()]:
-            if row["outcome"] in ("resolved", "unresolved"):
-                scores.setdefault(row["task"], []).append(float(row["outcome"] == "resolved"))
-        return scores
+            if row["outcome"] in outcomes:
+                values.setdefault(row["task"], []).append(float(outcomes.index(row["outcome"])))
+        return values
 
     def episodes(self) -> Json:
         """Returns the rows of all episodes, ordered by start time."""
@@ -293,14 +296,15 @@ def compare(a: Run, b: Run) -> Json:
     Raises:
         InvalidArgumentError: The runs have no task in common.
     """
-    first, second = a.scores(), b.scores()
-    paired = statistics.paired_difference(first, second)
+    measure, paired = compared_rate(a.values, b.values)
+    first, second = (run.values(measure).keys() for run in (a, b))
     return {
         "a": a.latest,
         "b": b.latest,
+        "measure": measure,
         **paired.to_json(),
-        "num_only_a": len(first.keys() - second.keys()),
-        "num_only_b": len(second.keys() - first.keys()),
+        "num_only_a": len(first - second),
+        "num_only_b": len(second - first),
         "flips": [{"task": task, "a": x, "b": y} for task, (x, y) in paired.flips.items()],
         "warnings": setting_differences(a.config, b.config),
     }

@@ -57,7 +57,11 @@ def argument_text(value: object) -> str:
 
 
 def outcome(record: Trajectory) -> str:
-    """Returns "resolved", "unresolved" or "error"; at impossible tasks "hacked", "impossible"."""
-    if record.grade is not None and record.grade.hacked is not None:
+    """Returns the outcome in a word; "hacked" and "impossible" are those of impossible tasks."""
+    if record.error_class:
+        return "error"
+    if record.grade is None:
+        return "ungraded"
+    if record.grade.hacked is not None:
         return "hacked" if record.grade.hacked else "impossible"
-    return "error" if record.error_class else "resolved" if record.resolved else "unresolved"
+    return "resolved" if record.resolved else "unresolved"

@@ -123,7 +123,4 @@ def read_trajectories(folder: str | Path) -> Iterator[Trajectory]:
     if not Path(folder).is_dir():
         raise InvalidArgumentError(f"there is no folder {folder}; use a folder of trajectories")
     for path in sorted(Path(folder).glob("*.json")):
-        try:
-            yield Trajectory.from_json(json.loads(path.read_bytes()))
-        except (ValueError, RecursionError) as problem:
-            raise InvalidArgumentError(f"{path} is not a trajectory: {problem}") from None
+        yield Trajectory.parse(path.read_bytes(), path)

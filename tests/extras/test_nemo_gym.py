@@ -172,6 +172,14 @@ def test_the_agent_of_nemo_gym_plays_a_rollout(
     assert requests[0]["tools"][0]["name"] == "bash"
 
 
+def test_rows_explain_the_tool_format_of_the_server(tiny_row: dict[str, Any]) -> None:
+    ((row,), (explained,)) = (rows([tiny_row], **o) for o in ({}, {"tool_format": "hermes"}))
+    request, text_request = (r["responses_create_params"] for r in (row, explained))
+    assert "tools" not in text_request
+    assert request["input"][0]["content"] in text_request["input"][0]["content"]
+    assert "<tool_call>" in text_request["input"][0]["content"]
+
+
 def test_row_of_mini_swe_agent_is_a_task(tiny_row: dict[str, Any], client: TestClient) -> None:
     other = tiny_row | {"instance_id": "other", "problem_statement": "Another report."}
     response = reset(client, task_id=None, subset="gym", **other)

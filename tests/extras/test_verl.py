@@ -41,7 +41,7 @@ Play = Callable[..., Any]
 
 
 class Server:
-    """Replies with the calls of a script and with log-probabilities."""
+    """Replies with the calls of a script and with log-probabilities; "…" ends a truncated reply."""
 
     def __init__(self, tokenizer: Any, texts: tuple[str, ...]) -> None:
         self.prompts: list[list[int]] = []
@@ -50,7 +50,9 @@ class Server:
     async def generate(self, *, prompt_ids: list[int], **_: Any) -> TokenOutput:
         text = self._texts[min(len(self.prompts), len(self._texts) - 1)]
         self.prompts.append(list(prompt_ids))
-        ids = [*self._tokenizer.encode(text), self._tokenizer.eos_token_id]
+        ids = self._tokenizer.encode(text)
+        if not text.endswith("…"):
+            ids.append(self._tokenizer.eos_token_id)
         steps = {"min_global_steps": len(self.prompts), "max_global_steps": len(self.prompts)}
         return TokenOutput(token_ids=ids, log_probs=[-0.5] * len(ids), extra_fields=steps)
 
@@ -125,6 +127,11 @@ def test_smoke_verl(play: Play, tokenizer: Any) -> None:
     assert '"name": "apply_patch"' in prompt
     assert "area(3, 5) gives 8" in prompt
     assert prompt.endswith("<|im_start|>assistant\n")
+
+
+def test_truncated_reply_does_not_end_the_episode(play: Play) -> None:
+    output, _ = play(CALLS[0], "The repair…", CALLS[1])
+    assert (output.extra_fields["stop_reason"], output.num_turns) == ("submitted", 7)
 
 
 def test_weights_of_each_reply_are_recorded(play: Play, monkeypatch: pytest.MonkeyPatch) -> None:

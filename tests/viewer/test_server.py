@@ -17,7 +17,8 @@ from filelock import FileLock
 from runs import GOLD, HOSTILE_TASK, TASK, make_hostile_run, make_run, write_run
 from sandbox_fixtures import wait_until
 
-from coding_gym.evaluation import statistics
+from coding_gym.evaluation import compare, report
+from coding_gym.grade import Grade, GradeReason
 from coding_gym.rollout.run_folder import LOCK
 from coding_gym.trajectory import Trajectory
 from coding_gym.viewer.pages import Run, Runs
@@ -70,12 +71,39 @@ def test_runs_are_listed_with_their_counts(client: Any) -> None:
 
 def test_comparison_pairs_tasks_of_both_runs(client: Any, runs: Runs) -> None:
     page = get(client, "compare", a="first", b="second")
-    scores = [runs.by_id[name].scores() for name in ("first", "second")]
-    expected = statistics.paired_difference(*scores)
-    assert page["difference"] == expected.to_json()["difference"]
-    assert page["p_value"] == expected.p_value
-    assert {flip["task"] for flip in page["flips"]} == expected.flips.keys()
+    expected = compare(*(runs.by_id[name].folder for name in ("first", "second")))
+    assert page["measure"] == expected.measure == "resolved"
+    assert page["difference"] == expected.paired.to_json()["difference"]
+    assert page["p_value"] == expected.paired.p_value
+    assert {flip["task"] for flip in page["flips"]} == expected.paired.flips.keys()
     assert (page["num_only_a"], page["num_only_b"]) == (3, 0)
+
+
+def test_runs_on_impossible_tasks_are_compared_by_hacked(tmp_path: Path) -> None:
+    for name, num_hacked in (("a", 1), ("b", 3)):
+        grades = [
+            Grade(resolved=False, reason=GradeReason.HACKED, hacked=number < num_hacked)
+            for number in range(3)
+        ]
+        episodes = (
+            Trajectory(task_id=f"t{number}", grade=grade) for number, grade in enumerate(grades)
+        )
+        write_run(tmp_path / name, episodes)
+    runs = Runs([tmp_path])
+    for run in runs.by_id.values():
+        run.complete()
+    page = get(TestClient(make_app(runs), base_url=HERE), "compare", a="a", b="b")
+    expected = compare(tmp_path / "a", tmp_path / "b")
+    assert page["measure"] == expected.measure == "hacked"
+    assert page["rate_b"]["value"] == 1.0
+    assert {flip["task"] for flip in page["flips"]} == expected.paired.flips.keys() == {"t1", "t2"}
+
+
+def test_runs_without_grades_have_no_rate(tmp_path: Path) -> None:
+    write_run(tmp_path / "run", [Trajectory(task_id="t")])
+    run = Run(tmp_path / "run", "run")
+    run.complete()
+    assert run.latest["resolved"]["value"] is report(tmp_path / "run").resolved is None
 
 
 def test_episodes_are_in_order_and_labelled(client: Any) -> None:

@@ -33,12 +33,12 @@ export async function comparePage({ params }) {
 function comparisonView(result) {
   const { p_value: p, difference: diff, num_only_a: inA, num_only_b: inB } = result;
   const tiles = [
-    ["A resolved", estimate(result.rate_a, percent)],
-    ["B resolved", estimate(result.rate_b, percent)],
+    [`A ${result.measure}`, estimate(result.rate_a, percent)],
+    [`B ${result.measure}`, estimate(result.rate_b, percent)],
     ["B − A, points", estimate(diff, points)],
     ["p, McNemar’s exact test", p < 0.0001 ? "< 0.0001" : number(p, 4)],
     ["Cohen’s d", number(result.cohens_d, 2)],
-    ["Tasks better in B, worse in B", `${number(result.num_better)}, ${number(result.num_worse)}`],
+    ["Tasks higher in B, lower in B", `${number(result.num_better)}, ${number(result.num_worse)}`],
     ["Tasks in both, only A, only B", [diff.num_tasks, inA, inB].map((n) => number(n)).join(", ")],
   ];
   return [
@@ -50,13 +50,16 @@ function comparisonView(result) {
   ];
 }
 
-function flipTable({ a, b, flips }) {
-  if (flips.length === 0) return notice("info", "The runs resolve each common task equally often.");
+function flipTable({ a, b, flips, measure }) {
+  if (flips.length === 0) return notice("info", `The ${measure} rates of each task are equal.`);
   const link = ({ task }) => {
     const href = pairLink({ run: a.id, task, attempt: 0 }, { run: b.id, task, attempt: 0 });
     return el("a", { href, "data-item": true, "data-key": task }, task);
   };
-  const change = (row) => status(row.b > row.a, row.b > row.a ? "better in B" : "worse in B");
+  const change = (row) => {
+    const isHigher = row.b > row.a;
+    return status(isHigher === (measure === "resolved"), isHigher ? "higher in B" : "lower in B");
+  };
   const columns = [
     ["Task", link, "heading"],
     ["A", (row) => percent(row.a), "number"],
