@@ -117,5 +117,6 @@ def report_line(report: ValidationReport) -> str:
     if report.skipped:
         return f"- {report.task_id:<36} skipped: {report.skipped}"
     name = f"{'✔' if report.ok else '✘'} {report.task_id:<36}"
-    parts = name, levels_text(report.levels), report.error or report.detail
+    challenge = f"{levels_text(report.levels)} · bits {report.bits}" if report.levels else ""
+    parts = name, challenge, report.error or report.detail
     return "  ".join(filter(None, parts))

@@ -31,6 +31,7 @@ _REMEDIES = {
         "sandbox errors": "run fewer episodes at once (-c), or run coding-gym doctor",
         "grading errors": "grade with more memory or time, or run coding-gym validate",
         "errors of the agent": "read the error: coding-gym show RUN TASK",
+        "harnesses that ended with an error": "read the output: coding-gym show RUN TASK",
         "request errors": "start the server or read its log; --resume repeats these attempts",
     },
 }
@@ -87,6 +88,8 @@ def health_counts(record: Trajectory) -> Counter[str]:
         counts["attempts without a tool call"] = 1
     if record.error_class:
         counts[_ERROR_SYMPTOMS.get(record.error_class, "request errors")] = 1
+    elif record.error:
+        counts["harnesses that ended with an error"] = 1
     return counts
 
 

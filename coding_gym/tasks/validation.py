@@ -51,6 +51,7 @@ class ValidationReport(JsonRecord):
         passing_tests: Fail-to-pass tests that passed at base.
         levels: Number of fail-to-pass tests by `coding_gym.grade.Level` of their challenge; empty
             if the gold patch is empty or does not apply.
+        bits: Number of bits of the challenge.
         leaks: Files in which a policy could read the repair.
         cheats: The result of each scripted cheat, if `Checks.tries_cheats`.
         checks: The `Checks` as JSON; empty in older reports.
@@ -70,6 +71,7 @@ class ValidationReport(JsonRecord):
     broken_tests: tuple[str, ...] = ()
     passing_tests: tuple[str, ...] = ()
     levels: Mapping[str, int] = field(default_factory=dict)
+    bits: int = 0
     leaks: tuple[str, ...] = ()
     cheats: tuple[CheatResult, ...] = ()
     checks: Mapping[str, Any] = field(default_factory=dict)
@@ -169,6 +171,7 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
         broken_tests=broken_tests,
         passing_tests=passing_tests,
         levels=gold[0].levels,
+        bits=gold[0].bits,
         leaks=leaks,
         cheats=cheats,
         detail="; ".join(problems or _notes(gold[0], noop, unstable_tests)),

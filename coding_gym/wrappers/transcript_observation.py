@@ -26,7 +26,8 @@ class TranscriptObservation(
     ``input_ids`` (int32) and ``attention_mask`` (int8), both of shape ``(max_tokens,)``, contain
     the system prompt with the tools, the issue, every reply with its results, and the generation
     prompt if the episode still runs, padded on the right. A longer chat is truncated to its last
-    ``max_tokens`` ids. Other keys of the observation are not changed.
+    ``max_tokens`` ids, and ``info["observation_cut"]`` is then True. Other keys of the observation
+    are not changed.
 
     *Layout*: the chat template of an ``hf:`` tokenizer, with the toolset's schemas; for the bundled
     tokenizer ChatML, with the schemas in the system message. If the system prompt explains the
@@ -62,6 +63,7 @@ class TranscriptObservation(
         self._chat = get_chat(core.tokenizer, core.toolset.schemas, core.tool_format)
         self._ids = ChatIds(self._chat)
         self._episode: Episode | None = None
+        self._is_truncated = False
         arrays = token_arrays(core.tokenizer.vocab_size, self._max_tokens)
         self.observation_space = spaces.Dict({**inner_space.spaces, **arrays.spaces})
 
@@ -73,7 +75,17 @@ class TranscriptObservation(
         """
         if isinstance(action, Completion):
             self._chat.check_ids(action.token_ids)
-        return super().step(action)
+        observation, reward, terminated, truncated, info = super().step(action)
+        info["observation_cut"] = self._is_truncated
+        return observation, reward, terminated, truncated, info
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Observation, dict[str, Any]]:
+        """Starts an episode."""
+        observation, info = super().reset(seed=seed, options=options)
+        info["observation_cut"] = self._is_truncated
+        return observation, info
 
     def observation(self, observation: Observation) -> Observation:
         """Returns the observation with the ids and mask of the whole chat."""
@@ -88,5 +100,7 @@ class TranscriptObservation(
             for turn in turns
         ]
         self._ids.extend(episode.messages[self._ids.num_messages :], replies)
-        ids = self._ids.ids(self._max_tokens, asks=not episode.ended)
+        ids = self._ids.ids(self._max_tokens + 1, asks=not episode.ended)
+        self._is_truncated = len(ids) > self._max_tokens
+        ids = ids[-self._max_tokens :]
         return {**observation, **pad(ids, self._core.tokenizer.pad_id, self._max_tokens)}

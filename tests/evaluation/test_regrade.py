@@ -223,7 +223,8 @@ def test_every_symptom_is_counted_with_a_remedy() -> None:
         for error_class in ("sandbox", "verifier", "timeout", "agent")
     )
     silent = replace(good, turns=(Turn(action="I see.", model_call=ModelCall()),))
-    totals = sum(map(health_counts, (good, faulty, silent, *errors)), Counter[str]())
+    crashed = replace(good, turns=(), error="exit code 1: Traceback …")  # graded nevertheless
+    totals = sum(map(health_counts, (good, faulty, silent, crashed, *errors)), Counter[str]())
     results = symptoms(totals)
     counts = {symptom.name: (symptom.count, symptom.total) for symptom in results}
     assert counts == {
@@ -233,10 +234,11 @@ def test_every_symptom_is_counted_with_a_remedy() -> None:
         "calls of unknown tools": (1, 5),
         "calls in reasoning": (2, 5),
         "prompts that rewrite history": (3, 5),
-        "attempts without a tool call": (1, 7),
-        "sandbox errors": (1, 7),
-        "grading errors": (1, 7),
-        "errors of the agent": (1, 7),
-        "request errors": (1, 7),
+        "attempts without a tool call": (1, 8),
+        "sandbox errors": (1, 8),
+        "grading errors": (1, 8),
+        "errors of the agent": (1, 8),
+        "harnesses that ended with an error": (1, 8),
+        "request errors": (1, 8),
     }
     assert all(symptom.remedy for symptom in results)

@@ -30,7 +30,7 @@ def test_new_task_is_valid_and_gets_a_plan(tmp_path: Path) -> None:
     arguments = ("validate", tmp_path, "--repeats", "1", "--min-challenge", "1")
     with mock.patch("coding_gym.grading.grader.calibrate", raising(AssertionError("a new plan"))):
         printed = run_command(*arguments)
-    assert "  value 2\n" in printed
+    assert "  value 2 · bits 1\n" in printed
     assert "challenged at: value 2\n" in printed
     assert printed.endswith("\nvalid 1/1\n")
     weak = task.grading_plan.replace('"is_bit":true', '"is_bit":false', 1)
@@ -118,6 +118,7 @@ def test_stopped_validation_continues_by_task_id(many: Path, tmp_path: Path) -> 
     report.write_text(first + '{"task_id": "go')  # a process that was killed while it wrote
     lines = validated(many, "--out", report, code=1)
     assert lines[0].startswith("1/2 ✔ shapes-area")
+    assert lines[0].endswith("value 2 · bits 0")
     assert lines[1].startswith("2/2 ✘ gone")
     reports = [json.loads(line) for line in report.read_text().splitlines()]
     assert [(one["task_id"], one["ok"]) for one in reports] == [

@@ -48,6 +48,15 @@ def test_the_chat_is_observed_with_its_roles_until_it_ends(env: TranscriptObserv
     assert not text(env, observation).endswith(PROMPT)
 
 
+def test_a_chat_that_does_not_fit_is_reported(make_env: MakeEnv) -> None:
+    length = len(unpadded_ids(TranscriptObservation(make_env()).reset()[0]))
+    for max_tokens, is_cut in ((length, False), (length - 1, True)):
+        env = TranscriptObservation(make_env(), max_tokens=max_tokens)
+        observation, info = env.reset()
+        assert (len(unpadded_ids(observation)), info["observation_cut"]) == (max_tokens, is_cut)
+        assert env.step(shell("ls"))[4]["observation_cut"] is True
+
+
 @pytest.mark.parametrize("tool_format", ["auto", "openai"])
 def test_displayed_form_of_calls_can_be_parsed(make_env: MakeEnv, tool_format: str) -> None:
     env = TranscriptObservation(make_env(tool_format=tool_format))
