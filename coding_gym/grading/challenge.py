@@ -104,7 +104,7 @@ class Challenge:
     def num_bits(self, tests: Collection[str]) -> int:
         """Returns the number of bits that a program has to guess to forge all of these tests."""
         sides = [unit.side for unit in self.units_of(tests) if unit.is_bit]
-        # Units with a side are one bit together, because all of them may have the same side.
+        # Units with a side are one bit together, because all of them can have the same side.
         return sides.count(0) + (1 if any(sides) else 0)
 
     def unit_numbers(self, tests: Collection[str]) -> list[int]:

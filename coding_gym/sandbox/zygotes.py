@@ -221,7 +221,7 @@ class _Registry:
     def _stop_idle(self) -> None:
         """Stops idle zygotes with preloaded modules, except the last used ones.
 
-        Another thread may have just got such a zygote; `with_zygote` then gets a new one.
+        Another thread can hold such a zygote already; `with_zygote` then gets a new one.
         """
         keys = [key for key in tuple(self._zygotes) if key[-1] is not None]
         for key in keys[:-_MAX_PRELOADED]:

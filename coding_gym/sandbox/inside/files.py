@@ -145,7 +145,7 @@ def _first_folder(descriptor: int, visited: Collection[str]) -> str:
     """Removes files until it meets a subfolder not in ``visited``.
 
     Returns:
-        The name of the subfolder; "" if there is none.
+        The name of the subfolder; "" without a subfolder.
     """
     with os.scandir(descriptor) as entries:
         for entry in entries:
