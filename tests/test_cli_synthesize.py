@@ -1,7 +1,6 @@
 """``coding-gym tasks synthesize`` checks arguments first and leaves no partial output."""
 
 import dataclasses
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -46,10 +45,10 @@ def run(*arguments: str | Path) -> Result:
 def stopping(monkeypatch: pytest.MonkeyPatch, failure: Any, num_tasks: int) -> None:
     """Replaces the insertion of bugs: it reports ``num_tasks`` tasks, then raises ``failure``."""
 
-    def synthesize(project: Project, *_: Any, on_progress: Any, **__: Any) -> None:
+    def synthesize(project: Project, *_: Any, progress: Progress, **__: Any) -> None:
         task = project.task("shop__one")
-        tasks = [dataclasses.replace(task, fail_to_pass=("test_shop.py::test_it",))] * num_tasks
-        on_progress(Progress(tasks=tasks))
+        for _ in range(num_tasks):
+            progress.add(dataclasses.replace(task, fail_to_pass=("test_shop.py::test_it",)))
         if failure is not None:
             raise failure
 
@@ -82,8 +81,8 @@ DROPPED = [("1a2b3c4 Fix area", "a merge"), ("5d6e7f8", "a\nb"), *[("a.py:3 loop
 def test_reasons_of_dropped_bugs_and_commits_are_printed(
     repo: Path, out: Path, monkeypatch: pytest.MonkeyPatch, source: str, end: Any
 ) -> None:
-    def make(*_: Any, on_progress: Callable[[Progress], None], **__: Any) -> None:
-        on_progress(Progress(num_candidates=3, dropped=DROPPED))
+    def make(*_: Any, progress: Progress, **__: Any) -> None:
+        progress.dropped += DROPPED
         if end is not None:
             raise end
 
@@ -138,8 +137,8 @@ def test_tasks_of_a_repository_make_no_folder_of_trees(
     project = Project(name="shop", folder=repo)  # not below the folder for trees
     task = dataclasses.replace(project.task("shop__one"), fail_to_pass=("test_shop.py::test_it",))
 
-    def make(*_: Any, on_progress: Any, **__: Any) -> None:
-        on_progress(Progress(tasks=[task]))
+    def make(*_: Any, progress: Progress, **__: Any) -> None:
+        progress.add(task)
 
     monkeypatch.setattr(command, "tasks_from_history", make)
     run("--repo", repo, "--out", out, "--from-history")

@@ -20,11 +20,9 @@ from coding_gym.synthesis import (
     tasks_from_history,
 )
 from coding_gym.synthesis.mutants import check_operators
-from coding_gym.synthesis.writing import make_into
-from coding_gym.task import Task
+from coding_gym.synthesis.writing import new_rows
 
 _MAX_LISTED = 20  # dropped candidates to list per reason; for more, the number is printed
-_MakeTasks = Callable[[Path, Callable[[Progress], None]], tuple[Task, ...]]
 
 
 def synthesize_tasks(
@@ -72,12 +70,13 @@ def synthesize_tasks(
     operators = () if from_history else check_operators(operator or ())
     common: dict[str, Any] = {"install_commands": tuple(install or ()), "interpreter": interpreter}
 
-    def make(trees: Path, on_progress: Callable[[Progress], None]) -> tuple[Task, ...]:
-        run: dict[str, Any] = {"sandbox": backend, "on_progress": on_progress}
+    def make(trees: Path, progress: Progress) -> None:
+        run: dict[str, Any] = {"sandbox": backend, "progress": progress}
         if from_history:
-            return tasks_from_history(repo, num_tasks, **common, **run)
+            tasks_from_history(repo, num_tasks, **common, **run)
+            return
         name, folder = copy_project(repo, trees)
-        return synthesize(
+        synthesize(
             Project(name=name, folder=folder, tests=tuple(tests or ()), **common),
             num_tasks,
             seed=seed,
@@ -94,7 +93,7 @@ def synthesize_tasks(
     console.print(f"check them:  coding-gym validate {shlex.quote(str(out))}")
 
 
-def _make_and_write(make: _MakeTasks, out: Path, num_tasks: int) -> Progress:
+def _make_and_write(make: Callable[[Path, Progress], None], out: Path, num_tasks: int) -> Progress:
     """Makes and writes tasks, and returns the final progress.
 
     The tasks made before an interrupt are kept.
@@ -103,31 +102,32 @@ def _make_and_write(make: _MakeTasks, out: Path, num_tasks: int) -> Progress:
         typer.Exit: No task was made, or Ctrl-C was pressed.
     """
     stderr = terminal(stderr=True)
-    last, is_interrupted = Progress(), False
+    is_interrupted = False
     with LineProgress(stderr, num_tasks) as bar:
 
-        def on_progress(progress: Progress) -> None:
-            nonlocal last
-            last = progress
-            if len(last.tasks) > bar.tasks[0].completed:
-                bar.count(last.tasks[-1].task_id)
-            num_tried = len(last.tasks) + len(last.dropped)
-            bar.update(bar.bar, description=f"{num_tried}/{last.num_candidates} tried")
+        def display(progress: Progress) -> None:
+            if len(progress.tasks) > bar.tasks[0].completed:
+                bar.count(progress.tasks[-1].task_id)
+            num_tried = len(progress.tasks) + len(progress.dropped)
+            bar.update(bar.bar, description=f"{num_tried}/{progress.num_candidates} tried")
 
+        progress = Progress(on_change=display)
         try:
-            make_into(out, make, on_progress)
+            with new_rows(out, progress) as trees:
+                make(trees, progress)
         except KeyboardInterrupt:
             is_interrupted = True
-    _print_dropped(stderr, last)
+    num_made = len(progress.tasks)
+    _print_dropped(stderr, progress)
     if is_interrupted:
-        result = f"{len(last.tasks)} tasks are in {out}" if last.tasks else "nothing was written"
+        result = f"{num_made} tasks are in {out}" if num_made else "nothing was written"
         stderr.print(f"interrupted; {result}")
         raise typer.Exit(INTERRUPTED)
-    if not last.tasks:
-        cause = "" if last.dropped else ": no bug of these kinds can be inserted into this project"
-        stderr.print(f"no task was made, so nothing was written{cause}")
+    if not num_made:
+        cause = ": no bug of these kinds can be inserted into this project"
+        stderr.print(f"no task was made, so nothing was written{'' if progress.dropped else cause}")
         raise typer.Exit(1)
-    return last
+    return progress
 
 
 def _print_dropped(console: Console, progress: Progress) -> None:

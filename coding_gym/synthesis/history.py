@@ -1,7 +1,7 @@
 """Makes tasks from bug-fix commits: their tests fail before the commit and pass after it."""
 
 import tempfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ def tasks_from_history(
     interpreter: str = "base",
     sandbox: str | Mapping[str, Any] = "auto",
     store: TemplateStore | None = None,
-    on_progress: Callable[[Progress], None] = lambda _: None,
+    progress: Progress | None = None,
 ) -> tuple[Task, ...]:
     """Makes tasks from commits that change code and tests, the newest first.
 
@@ -46,7 +46,7 @@ def tasks_from_history(
         interpreter: See `coding_gym.task.Task`.
         sandbox: The sandbox of the tests, in the form that ``CodingRepair-v0`` takes.
         store: The store of templates; by default in the user's cache.
-        on_progress: Called at the start and after every commit, always with the same object.
+        progress: An empty object that records tasks and dropped commits.
 
     Raises:
         InvalidArgumentError: ``n`` is below 1, or git cannot read the repository.
@@ -71,8 +71,8 @@ def tasks_from_history(
     with tempfile.TemporaryDirectory() as scratch:
         commits = Commits(path, Path(scratch), project)
         names = [*commits.names()]
-        progress = Progress(len(names), on_change=on_progress)
-        on_progress(progress)
+        progress = progress or Progress()
+        progress.num_candidates = len(names)
         for sha, name in names:
             with progress.dropping(name):
                 task = commits.task(sha)

@@ -39,7 +39,7 @@ def synthesize(
     num_workers: int = 1,
     confirms: bool = True,
     shows_failing: bool = False,
-    on_progress: Callable[[Progress], None] = lambda _: None,
+    progress: Progress | None = None,
 ) -> tuple[Task, ...]:
     """Makes tasks from a project by mutation.
 
@@ -59,7 +59,7 @@ def synthesize(
             the base must not.
         shows_failing: Whether half of the failing test functions stay in the tree, for agents
             that start from a failing test; then bugs that only one function detects make no task.
-        on_progress: Called after every new task and every dropped bug, always with the same object.
+        progress: An empty object that records tasks and dropped bugs.
 
     Raises:
         InvalidTaskError: The project has no usable tests.
@@ -76,7 +76,8 @@ def synthesize(
     suite = Suite(task, store.get(task).with_options(options), options.name)
     coverage = measure_coverage(suite, project.tests)
     mutants = list(_mutants(project, coverage, kinds))
-    progress = Progress(len(mutants), on_change=on_progress)
+    progress = progress or Progress()
+    progress.num_candidates = len(mutants)
     pool = ThreadPoolExecutor(num_workers, thread_name_prefix="synthesis")
     try:
         ordered_mutants = in_turn(mutants, Random(seed))  # noqa: S311 - no secret

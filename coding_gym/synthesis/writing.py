@@ -3,7 +3,7 @@
 import json
 import os
 import tempfile
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
@@ -14,44 +14,21 @@ from coding_gym.task import FolderTree, Task
 from coding_gym.whole_file import write_whole
 
 
-def make_into(
-    out: Path,
-    make: Callable[[Path, Callable[[Progress], None]], object],
-    on_progress: Callable[[Progress], None] = lambda _: None,
-) -> Progress:
-    """Makes tasks, writes a new file of rows and the folder of their trees; returns the progress.
+@contextmanager
+def new_rows(out: Path, progress: Progress) -> Iterator[Path]:
+    """Yields a temporary folder for trees; at the end, writes the tasks of ``progress``.
 
-    After an interrupt or a failure, the file has the tasks that were made before. Without a task,
-    nothing is written.
+    The tasks become a new file of rows, and the folder of their trees moves next to the file. After
+    an interrupt or a failure, the file has the tasks that were made before. Without a task, nothing
+    is written.
 
     Args:
         out: The JSONL file.
-        make: A function that makes tasks. Its arguments are the folder for the trees, and a
-            function to call with the `Progress` after each change.
-        on_progress: Called with the `Progress` after each change.
+        progress: The progress of the synthesis that makes the tasks.
 
     Raises:
         InvalidArgumentError: The file exists already, or cannot be written.
     """
-    last = Progress()
-
-    def record(progress: Progress) -> None:
-        nonlocal last
-        last = progress
-        on_progress(progress)
-
-    with _staging(out) as trees:
-        try:
-            make(trees, record)
-        finally:
-            if last.tasks:
-                _write_staged(last.tasks, out, trees)
-    return last
-
-
-@contextmanager
-def _staging(out: Path) -> Iterator[Path]:
-    """Yields a temporary folder for trees, on the same file system as ``out``."""
     if out.is_dir():
         raise InvalidArgumentError(f"--out must be a file, got the folder {out}")
     if out.exists():
@@ -60,7 +37,11 @@ def _staging(out: Path) -> Iterator[Path]:
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         raise InvalidArgumentError(f"--out must be in a writable folder, got {out} in {parent}")
     with tempfile.TemporaryDirectory(prefix=f".{out.stem}-", dir=parent) as folder:
-        yield Path(folder)
+        try:
+            yield Path(folder)
+        finally:
+            if progress.tasks:
+                _write_staged(progress.tasks, out, Path(folder))
 
 
 def _write_staged(tasks: Iterable[Task], out: Path, trees: Path) -> None:

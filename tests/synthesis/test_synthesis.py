@@ -167,14 +167,13 @@ def test_half_of_the_failing_tests_can_stay_visible(project: Project, store: Tem
 
 
 def test_chosen_operators_make_tasks_or_reasons(project: Project, store: TemplateStore) -> None:
-    reports: list[Progress] = []
-    arguments: dict[str, Any] = {"operators": ["boundary"], "on_progress": reports.append}
+    progress = Progress()
+    arguments: dict[str, Any] = {"operators": ["boundary"], "progress": progress}
     results = synthesize(project, 50, store=store, confirms=False, **arguments)
     assert 0 < len(results) < 10
     assert all("__boundary-" in task.task_id for task in results)
-    dropped = reports[-1].dropped
-    assert 0 < len(dropped) <= reports[-1].num_candidates
-    assert all(name.endswith(" boundary") and reason for name, reason in dropped)
+    assert 0 < len(progress.dropped) <= progress.num_candidates
+    assert all(name.endswith(" boundary") and reason for name, reason in progress.dropped)
 
 
 @pytest.mark.parametrize(
@@ -231,12 +230,12 @@ def test_tasks_that_the_grader_refuses_are_dropped(
     ):
         with pytest.raises(InvalidTaskError):
             confirm(replace(tasks[0], **changes), store, options)
-    reports: list[Progress] = []
+    progress = Progress()
     failures = [GradingError("no report"), InvalidTaskError("refused"), None]
     monkeypatch.setattr(pipeline, "confirm", mock.Mock(side_effect=failures))
-    assert synthesize(project, 1, store=store, on_progress=reports.append) == tasks[2:3]
+    assert synthesize(project, 1, store=store, progress=progress) == tasks[2:3]
     names = [task.task_id for task in tasks[:2]]
-    dropped = [drop for drop in reports[-1].dropped if drop[0] in names]
+    dropped = [drop for drop in progress.dropped if drop[0] in names]
     assert dropped == list(zip(names, ["no report", "refused"], strict=True))
 
 

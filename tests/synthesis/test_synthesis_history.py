@@ -120,10 +120,10 @@ def test_unused_commits_have_reasons(repository: Path, store: TemplateStore) -> 
     test = "from shapes import perimeter\n\n\ndef test_round():\n    assert perimeter(1, 2) == 6\n"
     added = {"shapes.py": FIXED + perimeter, "test_perimeter.py": test}
     sha = commit(repository, added, "Add the perimeter\n\nFor fences.")
-    reports: list[Progress] = []
-    results = tasks_from_history(repository, 5, store=store, on_progress=reports.append)
-    dropped = dict(reports[-1].dropped)
-    assert reports[-1].num_candidates == 5
+    progress = Progress()
+    results = tasks_from_history(repository, 5, store=store, progress=progress)
+    dropped = dict(progress.dropped)
+    assert progress.num_candidates == 5
     assert (len(results), len(dropped)) == (1, 4)
     names = {name.partition(" ")[2]: reason for name, reason in dropped.items()}
     assert "perimeter" in names["Add the perimeter"]
