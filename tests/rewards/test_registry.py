@@ -1,7 +1,9 @@
 """Rewards by name: ranges, changes that do not count, and refused arguments."""
 
 import random
+import re
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -144,6 +146,18 @@ def test_task_whose_tests_are_never_verified_is_a_problem(changes: Any, problem:
         reason = get_reward(name).why_not_computable(replace(TASK, **changes))
         assert bool(reason) == bool(problem)
         assert problem in reason
+
+
+def test_documented_needs_are_those_of_the_registry() -> None:
+    page = Path(__file__).parents[2] / "docs" / "wrappers.md"
+    rows = re.findall(
+        r"^\| (`[a-z_`, ]+) \| ([^|]*) \|.*\|.*\|$", page.read_text("utf-8"), re.MULTILINE
+    )
+    texts = {"grade": '`challenge="passed"`', "gold_patch": "a gold patch"}
+    documented = {name: needs for names, needs in rows for name in re.findall(r"\w+", names)}
+    assert documented.keys() >= {"net_fraction_fixed", "file_match", "tool_call_validity"}
+    for name, needs in documented.items():
+        assert needs == ", ".join(texts[need] for need in get_reward(name).needs), name
 
 
 def test_scores_by_similarity_need_no_grade() -> None:
