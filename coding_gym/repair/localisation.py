@@ -1,11 +1,9 @@
 """Fault localisation: traces the visible tests and ranks the program's statements."""
 
 import heapq
-import re
 import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
-from itertools import groupby, pairwise, takewhile
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.mutation.source import Source
@@ -24,9 +22,7 @@ _MAX_FIRST_BYTES = 400_000  # of the first file, which may exceed the limit of a
 _MAX_DEPTH = 200  # of a syntax tree; chains of a thousand `elif` would exhaust the stack
 _CONTINUE = "--continue-on-collection-errors"
 _PYTEST = (["python", "-m", "pytest"], ["python3", "-m", "pytest"], ["pytest"])
-_NOT_WORDS = re.compile(r"\\\n|(?<=\s)\d+(?=[<>])")  # line continuations and descriptors
-_SEPARATOR = re.compile(r"[;&\n]+")
-_REDIRECTION = re.compile(r"&?[<>]+[&|]?")
+_OPERATORS = "();<>|&\n"  # characters of the shell's operators
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,37 +69,23 @@ class Localisation:
 
 
 def arguments_from(visible_test_command: str) -> tuple[str, ...]:
-    """Returns the arguments of all pytest commands in a test command; () for other programs.
+    """Returns the arguments of pytest in a test command.
+
+    They are empty for another program or several commands; pytest then runs the whole suite.
 
     Args:
-        visible_test_command: A shell command such as ``python -m pytest -q tests``, or several,
-            joined by ``&&`` or ``;``.
+        visible_test_command: A shell command such as ``python -m pytest -q tests``.
     """
+    lexer = shlex.shlex(visible_test_command.strip(), posix=True, punctuation_chars=_OPERATORS)
+    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
     try:
-        commands = _commands(visible_test_command)
+        words = list(lexer)
     except ValueError:  # an unclosed quotation mark
         return ()
-    arguments: list[str] = []
-    for words in commands:
-        start = next((start for start in _PYTEST if words[: len(start)] == start), None)
-        if start is None:
-            return ()
-        arguments += words[len(start) :]
-    return tuple(arguments)
-
-
-def _commands(text: str) -> list[list[str]]:
-    """Returns the words of each command in a shell command, without pipes and redirections."""
-    punctuation = "();<>|&\n"
-    lexer = shlex.shlex(_NOT_WORDS.sub("", text), posix=True, punctuation_chars=punctuation)
-    lexer.whitespace, lexer.whitespace_split, lexer.commenters = " \t\r", True, ""
-    commands = []
-    for is_separator, words in groupby(lexer, lambda word: bool(_SEPARATOR.fullmatch(word))):
-        if not is_separator:
-            first_in_pipe = takewhile(lambda word: not word.startswith("|"), words)
-            pairs = pairwise(["", *first_in_pipe])
-            commands.append([p[1] for p in pairs if not any(map(_REDIRECTION.fullmatch, p))])
-    return commands
+    start = next((start for start in _PYTEST if words[: len(start)] == start), None)
+    if start is None or any(set(word) <= set(_OPERATORS) for word in words):
+        return ()
+    return tuple(words[len(start) :])
 
 
 def localise(suite: Suite) -> Localisation | None:

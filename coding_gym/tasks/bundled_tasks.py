@@ -5,7 +5,7 @@ import importlib.resources
 from pathlib import Path
 
 from coding_gym.task import Task
-from coding_gym.tasks.folder import MANIFEST, read_task_folder
+from coding_gym.tasks.folder import manifests, read_task_folder
 
 BUNDLED, POLYGLOT = "bundled", "polyglot"
 
@@ -27,6 +27,5 @@ def read_polyglot() -> tuple[Task, ...]:
 
 @functools.cache
 def _read_all() -> tuple[Task, ...]:
-    manifests = bundled_folder().glob(f"*/*/{MANIFEST}")
-    tasks = (read_task_folder(manifest.parent) for manifest in manifests)
+    tasks = (read_task_folder(manifest.parent) for manifest in manifests(bundled_folder()))
     return tuple(sorted(tasks, key=lambda task: task.task_id))

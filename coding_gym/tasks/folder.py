@@ -25,14 +25,17 @@ MANIFEST = "task.toml"
 PLAN = "plan.json"
 _GOLD = "gold.patch"
 _HIDDEN = "hidden"
-_MANIFESTS = (MANIFEST, f"*/{MANIFEST}", f"*/*/{MANIFEST}")
 # Folders of programs, whose files named task.toml are not manifests.
 _NOT_SEARCHED = {"tree", _HIDDEN, "__pycache__"}
 
 
-def manifests(folder: Path) -> list[Path]:
-    """Returns the manifests in a folder and up to two levels below, in order of paths."""
-    return sorted(path for pattern in _MANIFESTS for path in folder.glob(pattern))
+def manifests(folder: Path) -> Iterator[Path]:
+    """Yields the manifests in a folder or below, in order of paths."""
+    for current, folders, files in os.walk(folder):
+        folders[:] = sorted(f for f in folders if f not in _NOT_SEARCHED and f[0] != ".")
+        if MANIFEST in files:
+            folders.clear()
+            yield Path(current, MANIFEST)
 
 
 def read_folder(folder: Path) -> Iterator[tuple[str, Task | InvalidTaskError]]:
@@ -43,22 +46,17 @@ def read_folder(folder: Path) -> Iterator[tuple[str, Task | InvalidTaskError]]:
     Raises:
         InvalidTaskError: ``folder`` and its subfolders contain no manifest.
     """
-    has_task = False
-    for current, folders, files in os.walk(folder):
-        folders[:] = sorted(f for f in folders if f not in _NOT_SEARCHED and f[0] != ".")
-        if MANIFEST in files:
-            has_task = True
-            folders.clear()
-            where = str(Path(current, MANIFEST))
-            try:
-                yield where, read_task_folder(Path(current))
-            except InvalidTaskError as error:
-                yield where, error
-    if not has_task:
+    paths = list(manifests(folder))
+    if not paths:
         raise InvalidTaskError(
             f"{folder} has no {MANIFEST}, .jsonl or .parquet file; name the path of a .json file, "
             "or run `coding-gym tasks new FOLDER` to write an example"
         )
+    for path in paths:
+        try:
+            yield str(path), read_task_folder(path.parent)
+        except InvalidTaskError as error:
+            yield str(path), error
 
 
 def read_task_folder(folder: Path) -> Task:

@@ -38,7 +38,7 @@ _REFUSED_FILES = {
 
 
 def has_harbor_tasks(folder: Path) -> bool:
-    """Returns whether a folder, or a folder up to two levels below, is a task of Harbor."""
+    """Returns whether a folder, or a folder below it, is a task of Harbor."""
     return any(path.with_name(_INSTRUCTION).is_file() for path in manifests(folder))
 
 

@@ -124,7 +124,7 @@ def _rows(source: str | Path, split: Wanted) -> Sequence[_Rows]:
 def _folder_rows(path: Path) -> Sequence[_Rows]:
     if has_harbor_tasks(path):
         return [(harbor_rows(path), path)]
-    files = () if manifests(path) else row_files(path)
+    files = () if any(manifests(path)) else row_files(path)
     return [(file_rows(file), file.parent) for file in files] or [(read_folder(path), path)]
 
 
