@@ -67,8 +67,8 @@ def test_existing_files_and_folders_are_refused(repo: Path, tmp_path: Path) -> N
 
 
 @pytest.mark.usefixtures("no_copy")
-def test_unknown_operator_is_refused(repo: Path) -> None:
-    problem = run("--repo", repo, "--operator", "comparisons").exception
+def test_unknown_kind_of_bug_is_refused(repo: Path) -> None:
+    problem = run("--repo", repo, "--kind", "comparisons").exception
     assert isinstance(problem, UnknownNameError)
     assert "comparison" in str(problem)
 

@@ -19,7 +19,7 @@ from coding_gym.synthesis import (
     synthesize,
     tasks_from_history,
 )
-from coding_gym.synthesis.mutants import check_operators
+from coding_gym.synthesis.mutants import check_kinds
 from coding_gym.synthesis.writing import new_rows
 
 _MAX_LISTED = 20  # dropped candidates to list per reason; for more, the number is printed
@@ -37,7 +37,7 @@ def synthesize_tasks(
     from_history: Annotated[
         bool, typer.Option("--from-history", help="Make tasks from bug-fix commits of --repo.")
     ] = False,
-    operator: Annotated[
+    kind: Annotated[
         list[str] | None, typer.Option(help="Insert only this kind of bug; may be repeated.")
     ] = None,
     tests: Annotated[
@@ -66,8 +66,8 @@ def synthesize_tasks(
     if from_history and show_failing:
         raise InvalidArgumentError("--show-failing and --from-history conflict; remove one")
     backend = options.parse_sandbox(sandbox)
-    # Unknown operators raise before the project is copied.
-    operators = () if from_history else check_operators(operator or ())
+    # Unknown kinds raise before the project is copied.
+    kinds = () if from_history else check_kinds(kind or ())
     common: dict[str, Any] = {"install_commands": tuple(install or ()), "interpreter": interpreter}
 
     def make(trees: Path, progress: Progress) -> None:
@@ -80,7 +80,7 @@ def synthesize_tasks(
             Project(name=name, folder=folder, tests=tuple(tests or ()), **common),
             num_tasks,
             seed=seed,
-            operators=operators,
+            kinds=kinds,
             num_workers=concurrency,
             confirms=grade,
             shows_failing=show_failing,

@@ -33,7 +33,7 @@ def compare(site: Site) -> Iterator[Change]:
         if not isinstance(node, ast.Compare):
             continue
         for left, right in pairwise([node.left, *node.comparators]):
-            operator = find_operator(site, left, right, _COMPARE)
+            operator = find_token(site, left, right, _COMPARE)
             if operator is not None:
                 start, end, old = operator
                 for new, weight in _COMPARISONS.get(old, ()):
@@ -55,7 +55,7 @@ def boolean(site: Site) -> Iterator[Change]:
             yield site.swap(test, f"not {site.source.atom(test)}", 0.6)
 
 
-def find_operator(
+def find_token(
     site: Site, left: ast.expr, right: ast.expr, pattern: re.Pattern[str]
 ) -> tuple[int, int, str] | None:
     """Returns start and end of the operator between two operands, and the operator; else None."""
@@ -77,7 +77,7 @@ def _exchange(site: Site, node: ast.BoolOp) -> Iterator[Change]:
     edits = []
     replacement = "or" if isinstance(node.op, ast.And) else "and"
     for left, right in pairwise(node.values):
-        operator = find_operator(site, left, right, _BOOLEAN)
+        operator = find_token(site, left, right, _BOOLEAN)
         if operator is None:
             return
         edits.append(site.edit(operator[0], operator[1], replacement))

@@ -4,7 +4,7 @@ import ast
 import re
 from collections.abc import Iterator
 
-from coding_gym.mutation.conditions import find_operator
+from coding_gym.mutation.conditions import find_token
 from coding_gym.mutation.sites import Change, Site
 
 _ARITHMETIC = re.compile(r"\*\*|//|<<|>>|[-+*/%&|]")
@@ -26,11 +26,11 @@ def arithmetic(site: Site) -> Iterator[Change]:
     """Replaces an arithmetic operator, unless an operand is a string literal."""
     for node in site.nodes():
         if isinstance(node, ast.BinOp) and not (_is_text(node.left) or _is_text(node.right)):
-            yield from _change_operator(site, node.left, node.right)
+            yield from _change_token(site, node.left, node.right)
     statement = site.node
     if isinstance(statement, ast.AugAssign):
         if not _is_text(statement.value):
-            yield from _change_operator(site, statement.target, statement.value)
+            yield from _change_token(site, statement.target, statement.value)
         start, end = site.source.span(statement.target)[1], site.source.span(statement.value)[0]
         if "#" not in site.source.text[start:end]:
             equals = site.source.text.index("=", start)
@@ -72,8 +72,8 @@ def is_signed(site: Site, node: ast.expr) -> bool:
     return isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.USub)
 
 
-def _change_operator(site: Site, left: ast.expr, right: ast.expr) -> Iterator[Change]:
-    location = find_operator(site, left, right, _ARITHMETIC)
+def _change_token(site: Site, left: ast.expr, right: ast.expr) -> Iterator[Change]:
+    location = find_token(site, left, right, _ARITHMETIC)
     if location is not None:
         start, end, operator = location
         for other, weight in _OPERATIONS.get(operator, ()):

@@ -55,35 +55,35 @@ class Mutant:
         return apply_edits(self.source, self.change.edits)
 
 
-def check_operators(operators: Collection[str]) -> tuple[str, ...]:
-    """Returns the kinds of bugs to make: ``operators``, or all kinds if it is empty.
+def check_kinds(kinds: Collection[str]) -> tuple[str, ...]:
+    """Returns the kinds of bugs to make: ``kinds``, or all kinds if it is empty.
 
     Args:
-        operators: Names of `BUG_KINDS`.
+        kinds: Names of `BUG_KINDS`.
 
     Raises:
         UnknownNameError: A name is not in `BUG_KINDS`.
     """
-    for name in operators:
+    for name in kinds:
         if name not in BUG_KINDS:
-            raise unknown_name("operator", name, BUG_KINDS)
-    return tuple(operators) or BUG_KINDS
+            raise unknown_name("kind of bug", name, BUG_KINDS)
+    return tuple(kinds) or BUG_KINDS
 
 
 def find_mutants(
-    source: Source, is_run: Callable[[range], bool], operators: Collection[str] = BUG_KINDS
+    source: Source, is_run: Callable[[range], bool], kinds: Collection[str] = BUG_KINDS
 ) -> Iterator[Mutant]:
     """Yields the mutants of one file, in the order of the file.
 
     Args:
         source: The file.
         is_run: Returns whether tests run any line of a range.
-        operators: The kinds of bugs to make.
+        kinds: The kinds of bugs to make.
     """
     for site in sites(source):
         if _is_code(site.node) and is_run(site.lines):
             for change in bugs(site):
-                if change.bug in operators:
+                if change.bug in kinds:
                     yield Mutant(site, change)
 
 

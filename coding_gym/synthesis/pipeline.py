@@ -15,7 +15,7 @@ from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.synthesis.assembling import Assembler
 from coding_gym.synthesis.confirming import confirm
 from coding_gym.synthesis.coverage_report import CoverageReport, measure_coverage
-from coding_gym.synthesis.mutants import Mutant, check_operators, find_mutants, in_turn
+from coding_gym.synthesis.mutants import Mutant, check_kinds, find_mutants, in_turn
 from coding_gym.synthesis.progress import Progress
 from coding_gym.synthesis.project import Project, is_program
 from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun
@@ -33,7 +33,7 @@ def synthesize(
     n: int,
     *,
     seed: int = 0,
-    operators: Collection[str] = (),
+    kinds: Collection[str] = (),
     sandbox: str | Mapping[str, Any] = "auto",
     store: TemplateStore | None = None,
     num_workers: int = 1,
@@ -44,14 +44,14 @@ def synthesize(
     """Makes tasks from a project by mutation.
 
     The bug of a task makes the same tests of the project fail in each run; these tests become the
-    hidden tests. The same project, seed and operators give the same tasks; a larger ``n`` adds
+    hidden tests. The same project, seed and kinds give the same tasks; a larger ``n`` adds
     tasks at the end.
 
     Args:
         project: The project; its tests pass.
         n: Maximum number of tasks; a small project can give fewer.
         seed: The random seed of the order of bugs.
-        operators: The kinds of bugs, such as ``boundary``; empty for all.
+        kinds: The kinds of bugs, such as ``boundary``; empty for all.
         sandbox: The sandbox of the tests, in the form that ``CodingRepair-v0`` takes.
         store: The store of templates; by default in the user's cache.
         num_workers: Number of sandboxes that run tests at the same time.
@@ -69,7 +69,7 @@ def synthesize(
     """
     at_least_one("n", n)
     at_least_one("num_workers", num_workers)
-    kinds = check_operators(operators)
+    kinds = check_kinds(kinds)
     options = SandboxOptions.parse(sandbox)
     store = store or TemplateStore(options.name)
     task = project.task()

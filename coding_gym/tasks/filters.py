@@ -30,7 +30,7 @@ class RefusedRow:
         return cls(error, *(value if isinstance(value, str) else "" for value in values))
 
 
-def select(
+def filter_tasks(
     tasks: Sequence[_Entry], task_ids: Wanted = None, split: Wanted = None
 ) -> tuple[_Entry, ...]:
     """Returns the tasks with these ids and splits, in the order of ``tasks``; None selects all.
@@ -78,10 +78,10 @@ def find_task(tasks: Sequence[Task], task_id: str) -> Task:
     Raises:
         UnknownTaskError: No task has this id; the message names similar ids.
     """
-    return select(tasks, task_id)[0]
+    return filter_tasks(tasks, task_id)[0]
 
 
-def select_challenged(tasks: Sequence[_Entry], num_bits: int) -> tuple[_Entry, ...]:
+def filter_challenged(tasks: Sequence[_Entry], num_bits: int) -> tuple[_Entry, ...]:
     """Returns the tasks with a stored plan of the current version and at least ``num_bits`` bits.
 
     Refused rows are kept.

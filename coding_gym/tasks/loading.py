@@ -8,7 +8,7 @@ from coding_gym.arguments import at_least_one
 from coding_gym.errors import InvalidTaskError
 from coding_gym.task import Task
 from coding_gym.tasks.bundled_tasks import BUNDLED
-from coding_gym.tasks.filters import RefusedRow, Wanted, select, select_challenged
+from coding_gym.tasks.filters import RefusedRow, Wanted, filter_challenged, filter_tasks
 from coding_gym.tasks.repositories import Repositories, with_repository
 from coding_gym.tasks.usable import check_usable
 
@@ -61,9 +61,9 @@ def load_tasks(
     from coding_gym.tasks.opening import open_shared  # imports pydantic, which is slow
 
     content = open_shared(source, split)
-    selected_tasks = select(content.tasks, task_ids, split)
+    selected_tasks = filter_tasks(content.tasks, task_ids, split)
     if min_challenge is not None:
-        selected_tasks = select_challenged(selected_tasks, min_challenge)
+        selected_tasks = filter_challenged(selected_tasks, min_challenge)
     if limit is not None:
         selected_tasks = selected_tasks[: at_least_one("limit", limit)]
     tasks = _accepted_tasks(selected_tasks)

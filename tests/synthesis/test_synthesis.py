@@ -166,9 +166,9 @@ def test_half_of_the_failing_tests_can_stay_visible(project: Project, store: Tem
         assert 0 < len(failing) < len(task.fail_to_pass)
 
 
-def test_chosen_operators_make_tasks_or_reasons(project: Project, store: TemplateStore) -> None:
+def test_chosen_kinds_make_tasks_or_reasons(project: Project, store: TemplateStore) -> None:
     progress = Progress()
-    arguments: dict[str, Any] = {"operators": ["boundary"], "progress": progress}
+    arguments: dict[str, Any] = {"kinds": ["boundary"], "progress": progress}
     results = synthesize(project, 50, store=store, confirms=False, **arguments)
     assert 0 < len(results) < 10
     assert all("__boundary-" in task.task_id for task in results)
