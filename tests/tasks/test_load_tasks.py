@@ -71,17 +71,8 @@ def test_unusable_filter_is_refused_with_its_value(filters, error):
     assert str(text) in str(caught.value)
 
 
-@pytest.mark.parametrize("field", ["task_ids", "split"])
-def test_empty_filter_is_refused_by_its_length(field):
-    with pytest.raises(InvalidArgumentError, match="at least one"):
-        ids(**{field: []})
-
-
 @pytest.mark.parametrize(
-    "source",
-    [
-        *("bundeld", "nofile.jsonl", "./no/such/folder", Path("/nonexistent"), "tasks/mine"),
-    ],
+    "source", ["bundeld", "nofile.jsonl", "./no/such/folder", Path("/nonexistent"), "tasks/mine"]
 )
 def test_missing_source_is_named(source, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)

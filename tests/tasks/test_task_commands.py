@@ -156,19 +156,14 @@ def test_changed_checks_validate_again(rows: Path, tmp_path: Path) -> None:
     assert [one["checks"]["looks_for_leaks"] for one in reports] == [True, False]
 
 
-@pytest.mark.parametrize("line", ['{"task_id": 5, "ok": true}', "[]", "[" * 100_000, "\udcff"])
-def test_file_with_a_broken_report_is_not_continued(line: str, many: Path, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    "text", ['{"task_id": 5, "ok": true}\n{}', "[]\n{}", "[" * 100_000, "\udcff\n{}", "{} notes"]
+)
+def test_file_with_a_broken_report_is_not_continued(text: str, many: Path, tmp_path: Path) -> None:
     path = tmp_path / "odd.jsonl"
     for end in ("\n", ""):
-        content = f"\n{line}\n{{}}{end}".encode(errors="surrogateescape")
+        content = f"\n{text}{end}".encode(errors="surrogateescape")
         path.write_bytes(content)
         (message,) = validated(many, "--out", path, code=2)
         assert "odd.jsonl line 2" in message
         assert path.read_bytes() == content
-
-
-def test_one_line_file_of_another_kind_is_kept(rows: Path, tmp_path: Path) -> None:
-    path = tmp_path / "notes.txt"
-    path.write_text("{} notes")
-    validated(rows, "--out", path, code=2)
-    assert path.read_text() == "{} notes"
