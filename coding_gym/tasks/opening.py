@@ -11,7 +11,7 @@ from coding_gym.arguments import hint
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, PatchError, UnknownTaskError
 from coding_gym.patch import Patch
 from coding_gym.task import Task
-from coding_gym.tasks.bundled_tasks import BUNDLED, POLYGLOT, read_bundled, read_polyglot
+from coding_gym.tasks.bundled_tasks import BUNDLED, POLYGLOT, bundled_folder, bundled_rows
 from coding_gym.tasks.filters import RefusedRow, Wanted
 from coding_gym.tasks.folder import MANIFEST, manifests, read_folder, read_task_folder
 from coding_gym.tasks.harbor import harbor_rows, has_harbor_tasks
@@ -84,10 +84,6 @@ def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
         InvalidArgumentError: The source is not a name, a path or a list.
         MissingDependencyError: The source needs a package that is not installed.
     """
-    if source == BUNDLED:
-        return OpenedSource(read_bundled())
-    if source == POLYGLOT:
-        return OpenedSource(read_polyglot())
     if isinstance(source, list | tuple):
         rows = ((f"row {n}", row) for n, row in enumerate(source, 1))
         return _read([(rows, Path.cwd())], "the list of rows")
@@ -100,6 +96,8 @@ def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
 
 def _rows(source: str | Path, split: Wanted) -> Sequence[_Rows]:
     """Returns the rows of a source, grouped by the base folder of their relative paths."""
+    if source in (BUNDLED, POLYGLOT):
+        return [(bundled_rows(str(source)), bundled_folder())]
     path = Path(source).expanduser()
     if path.is_dir():
         return _folder_rows(path)
