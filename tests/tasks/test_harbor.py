@@ -70,26 +70,18 @@ def test_script_grades_a_task_in_its_image(
     assert wrong.fail_to_pass == {"reward": TestStatus.FAILED}
 
 
-def test_variables_that_change_no_program_are_ignored(write: Write) -> None:
+def test_folder_of_tasks_and_variables_that_change_no_program_load(write: Write) -> None:
     manifest = f'{MANIFEST}[environment.env]\nTZ = "UTC"\nPYTHONUTF8 = "1"\nPIP_NO_INPUT = "1"\n'
-    (task,) = load_tasks(write(**{"task.toml": manifest}))
-    assert task.task_id == "adds"
+    (task,) = load_tasks(write(**{"task.toml": manifest}).parent)
+    assert (task.task_id, task.runner) == ("adds", "harbor")
 
 
-def test_line_endings_are_kept(write: Write) -> None:
-    gold = Patch.between({"add.sh": "one\r\n"}, {"add.sh": "two\r\n"}).text
-    folder = write(**{"solution/a.patch": gold, "tests/a.txt": "x\r\n"})
-    (task,) = load_tasks(folder)
-    assert task.gold_patch == gold
-    assert "+x\r\n" in task.test_patch
-
-
-def test_caches_are_skipped_and_other_bytes_are_kept(write: Write) -> None:
-    gold = Patch.between({"a": "1\udcff\n"}, {"a": "2\udcff\n"}).text
+def test_caches_are_skipped_and_all_bytes_are_kept(write: Write) -> None:
+    gold = Patch.between({"a": "1\udcff\r\n"}, {"a": "2\udcff\r\n"}).text
     folder = write()
     for name, data in {
         "tests/__pycache__/a.pyc": b"\xff\0",
-        "tests/a.txt": b"x\xff\n",
+        "tests/a.txt": b"x\xff\r\n",
         "solution/a.patch": gold.encode("utf-8", "surrogateescape"),
     }.items():
         path = folder / name
@@ -97,7 +89,7 @@ def test_caches_are_skipped_and_other_bytes_are_kept(write: Write) -> None:
         path.write_bytes(data)
     (task,) = load_tasks(folder)
     assert task.gold_patch == gold
-    assert "+x\udcff\n" in task.test_patch
+    assert "+x\udcff\r\n" in task.test_patch
     assert ".pyc" not in task.test_patch
 
 
@@ -105,10 +97,6 @@ def test_manifest_workdir_overrides_dockerfile(write: Write) -> None:
     manifest = MANIFEST.replace("[verifier]", 'workdir = "/src"\n[verifier]')
     (task,) = load_tasks(write(**{"task.toml": manifest}))
     assert task.image_path == "/src"
-
-
-def test_a_folder_of_tasks_is_recognised(write: Write) -> None:
-    assert [task.runner for task in load_tasks(write().parent)] == ["harbor"]
 
 
 @pytest.mark.parametrize(
