@@ -50,9 +50,6 @@ def synthesize_tasks(
     interpreter: Annotated[
         str, typer.Option(help="Python interpreter of the tasks: 'base' or a version.")
     ] = "base",
-    grade: Annotated[
-        bool, typer.Option("--grade/--no-grade", help="Let the grader confirm each task.")
-    ] = True,
     show_failing: Annotated[
         bool, typer.Option("--show-failing", help="Keep half of the failing tests in the tree.")
     ] = False,
@@ -82,7 +79,6 @@ def synthesize_tasks(
             seed=seed,
             kinds=kinds,
             num_workers=concurrency,
-            confirms=grade,
             shows_failing=show_failing,
             **run,
         )

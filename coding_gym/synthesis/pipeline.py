@@ -37,15 +37,14 @@ def synthesize(
     sandbox: str | Mapping[str, Any] = "auto",
     store: TemplateStore | None = None,
     num_workers: int = 1,
-    confirms: bool = True,
     shows_failing: bool = False,
     progress: Progress | None = None,
 ) -> tuple[Task, ...]:
     """Makes tasks from a project by mutation.
 
     The bug of a task makes the same tests of the project fail in each run; these tests become the
-    hidden tests. The same project, seed and kinds give the same tasks; a larger ``n`` adds
-    tasks at the end.
+    hidden tests. The grader confirms each task: the gold patch resolves the task, the base does
+    not. The same project, seed and kinds give the same tasks; a larger ``n`` adds tasks at the end.
 
     Args:
         project: The project; its tests pass.
@@ -55,8 +54,6 @@ def synthesize(
         sandbox: The sandbox of the tests, in the form that ``CodingRepair-v0`` takes.
         store: The store of templates; by default in the user's cache.
         num_workers: Number of sandboxes that run tests at the same time.
-        confirms: Whether the grader confirms each task: the gold patch must resolve the task, and
-            the base must not.
         shows_failing: Whether half of the failing test functions stay in the tree, for agents
             that start from a failing test; then bugs that only one function detects make no task.
         progress: An empty object that records tasks and dropped bugs.
@@ -85,11 +82,14 @@ def synthesize(
         runs = _in_order(pool, run, ordered_mutants, lambda: 2 * num_workers)
         assembler = Assembler(project, coverage, shows_failing=shows_failing)
         tasks = _assembled_tasks(assembler, runs, progress)
-        if confirms:
-            check, max_ahead = partial(_confirm, Event(), store, options), 4 * num_workers
-            tasks = _confirmed_tasks(pool, check, tasks, progress, n, max_ahead)
-        for task in islice(tasks, n):
-            progress.add(task)
+        check = partial(_confirm, Event(), store, options)
+        results = _in_order(
+            pool, check, tasks, lambda: min(4 * num_workers, n - len(progress.tasks))
+        )
+        for made, confirmed in results:
+            with progress.dropping(made.task_id):
+                confirmed.result()
+                progress.add(made)
     finally:
         pool.shutdown(cancel_futures=True)
     return tuple(progress.tasks)
@@ -132,25 +132,6 @@ def _confirm(repaired: Event, store: TemplateStore, options: SandboxOptions, tas
     """Lets the grader confirm a task; grades the repaired tree of the project only once."""
     confirm(task, store, options, grades_gold=not repaired.is_set())
     repaired.set()
-
-
-def _confirmed_tasks(
-    pool: ThreadPoolExecutor,
-    check: Callable[[Task], None],
-    tasks: Iterable[Task],
-    progress: Progress,
-    max_tasks: int,
-    max_ahead: int,
-) -> Iterator[Task]:
-    """Yields the tasks that the grader confirms; records the reason of each refused task."""
-
-    def num_ahead() -> int:
-        return min(max_ahead, max_tasks - len(progress.tasks))
-
-    for task, future in _in_order(pool, check, tasks, num_ahead):
-        with progress.dropping(task.task_id):
-            future.result()
-            yield task
 
 
 def _in_order(

@@ -45,7 +45,7 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Project:
 
 @pytest.fixture(scope="module")
 def tasks(project: Project, store: TemplateStore) -> tuple[Task, ...]:
-    return synthesize(project, N, store=store, num_workers=2, confirms=False)
+    return synthesize(project, N, store=store, num_workers=2)
 
 
 def test_as_many_different_tasks_as_requested_are_made(tasks: tuple[Task, ...]) -> None:
@@ -57,9 +57,9 @@ def test_as_many_different_tasks_as_requested_are_made(tasks: tuple[Task, ...]) 
 def test_the_same_seed_gives_the_same_tasks_and_another_gives_others(
     project: Project, store: TemplateStore, tasks: tuple[Task, ...]
 ) -> None:
-    again = synthesize(project, N, store=store, num_workers=1, confirms=False)
+    again = synthesize(project, N, store=store, num_workers=1)
     assert json.dumps([t.to_row() for t in again]) == json.dumps([t.to_row() for t in tasks])
-    other = synthesize(project, 2, seed=1, store=store, confirms=False)
+    other = synthesize(project, 2, seed=1, store=store)
     assert {task.task_id for task in other} != {task.task_id for task in tasks[:2]}
 
 
@@ -169,7 +169,7 @@ def test_half_of_the_failing_tests_can_stay_visible(project: Project, store: Tem
 def test_chosen_kinds_make_tasks_or_reasons(project: Project, store: TemplateStore) -> None:
     progress = Progress()
     arguments: dict[str, Any] = {"kinds": ["boundary"], "progress": progress}
-    results = synthesize(project, 50, store=store, confirms=False, **arguments)
+    results = synthesize(project, 50, store=store, **arguments)
     assert 0 < len(results) < 10
     assert all("__boundary-" in task.task_id for task in results)
     assert 0 < len(progress.dropped) <= progress.num_candidates
