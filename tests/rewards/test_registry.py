@@ -98,6 +98,29 @@ def test_dropped_files_count_only_in_rewards_for_tests() -> None:
     assert get_reward("test_patch_similarity").value(ungraded) == 1
 
 
+def test_an_unresolved_episode_earns_less_than_a_resolved_one() -> None:
+    rng = random.Random(1)
+    good = [sample(p, GradeReason.RESOLVED, *t) for p in (GOLD, WRONG) for t in ((), (submit(),))]
+    bad = [
+        sample(patch, reason)
+        for patch in (GOLD, WRONG, Patch())
+        for reason in set(GradeReason) - {GradeReason.RESOLVED}
+    ]
+    for _ in range(40):
+        rewards = [get_reward(name) for name in rng.sample(reward_names(), 4)]
+        weights = [rng.choice([-1, 1]) * rng.random() for _ in rewards]
+        bound = sum(abs(w) * r.span for r, w in zip(rewards, weights, strict=True))
+        scale = min(1, 0.999 / bound)  # as `ShapedReward` requires
+        shaped = [
+            [
+                sum(w * scale * r.value(each) for r, w in zip(rewards, weights, strict=True))
+                for each in episodes
+            ]
+            for episodes in (good, bad)
+        ]
+        assert max(shaped[1]) < 1 + min(shaped[0])
+
+
 def test_a_task_without_the_compared_fields_is_a_problem() -> None:
     reward = get_reward("curation_score")
     assert reward.why_not_computable(TASK) == ""
