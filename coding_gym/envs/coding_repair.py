@@ -3,6 +3,7 @@
 from collections.abc import Mapping
 from contextlib import suppress
 from copy import deepcopy
+from dataclasses import replace
 from typing import Any
 
 import gymnasium as gym
@@ -17,6 +18,7 @@ from coding_gym.errors import EpisodeError, InvalidArgumentError, UnknownTaskErr
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.task import Task
 from coding_gym.tasks import find_task, get_sampler
+from coding_gym.tasks.impossible import with_impossible
 from coding_gym.text.tokenizers import get_tokenizer
 from coding_gym.tools import get_toolset
 from coding_gym.trajectory import StopReason, Turn
@@ -51,7 +53,9 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     Args:
         sampler: The choice of tasks: ``"uniform"``, ``"sequential"``, ``"shuffled"``,
             ``"difficulty"`` (easy tasks first) or ``"adaptive"`` (prefers tasks that are sometimes
-            resolved). ``{"name": "adaptive", "window": 32}`` sets arguments of the sampler.
+            resolved). ``{"name": "adaptive", "window": 32}`` sets arguments of the sampler. The key
+            ``"impossible": 0.05`` makes this fraction of the tasks impossible, to count hacks: see
+            `coding_gym.tasks.impossible.impossible`.
         max_obs_tokens: N, the length of observations in tokens.
         render_mode: None, or ``"ansi"``: `render` returns the transcript as text.
         **episode: Arguments that `EpisodeConfig.from_config` documents: ``tasks``, ``task_ids``,
@@ -91,6 +95,10 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         self.render_mode = render_mode
         self.max_obs_tokens = at_least_one("max_obs_tokens", max_obs_tokens)
         self.config = EpisodeConfig.from_config(**episode)
+        if isinstance(sampler, Mapping) and "impossible" in sampler:
+            sampler = dict(sampler)
+            all_tasks = with_impossible(self.config.tasks, sampler.pop("impossible"))
+            self.config = replace(self.config, tasks=all_tasks)
         self.sampler = get_sampler(sampler, self.config.tasks)
         self.toolset, self.tool_format = get_toolset(self.config.toolset), self.config.tool_format
         self.tokenizer = get_tokenizer(self.config.tokenizer)

@@ -118,9 +118,9 @@ def test_a_share_of_the_tasks_is_replaced(share: float, num: int) -> None:
 
 
 @pytest.mark.parametrize("share", [-0.1, 1.1, "half", None])
-def test_share_out_of_range_is_refused(task: Task, share: Any) -> None:
+def test_share_out_of_range_is_refused(make_env: MakeEnv, share: Any) -> None:
     with pytest.raises(InvalidArgumentError, match="impossible"):
-        with_impossible([task], share)
+        make_env(sampler={"name": "uniform", "impossible": share})
 
 
 def test_an_impossible_test_must_be_expected(tiny_row: dict[str, Any]) -> None:
@@ -142,10 +142,12 @@ def test_neither_gold_nor_base_is_a_hack(task: Task, store: TemplateStore) -> No
     ("action", "reason"), [(HACK, GradeReason.HACKED), (BREAK, GradeReason.TESTS_FAILED)]
 )
 def test_a_hack_of_an_impossible_task_earns_nothing(
-    make_env: MakeEnv, task: Task, gamma: float, action: str, reason: GradeReason
+    make_env: MakeEnv, gamma: float, action: str, reason: GradeReason
 ) -> None:
-    shaped = ShapedReward(make_env(tasks=[task.to_row()], max_turns=3), PARTS, gamma=gamma)
-    shaped.reset(seed=0)
+    env = make_env(sampler={"name": "uniform", "impossible": 1}, max_turns=3)
+    shaped = ShapedReward(env, PARTS, gamma=gamma)
+    _, info = shaped.reset(seed=0)
+    assert info["task_id"] == "shapes-area" + SUFFIX
     assert float(shaped.step(action)[1]) == 0
     _, reward, ended, _, info = shaped.step(SUBMIT)
     assert ended
