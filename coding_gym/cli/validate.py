@@ -6,11 +6,13 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from rich.table import Table
 
 from coding_gym.cli import options
 from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
 from coding_gym.grade import levels_text
 from coding_gym.tasks import load_tasks
+from coding_gym.tasks.cheats import CheatResult
 from coding_gym.tasks.validation import Checks, ValidationReport
 from coding_gym.tasks.validation_file import validate_into, write_exclusions
 
@@ -30,6 +32,9 @@ def validate(
     leaks: Annotated[
         bool, typer.Option(help="Search the sandbox for files that contain the gold patch's code.")
     ] = True,
+    cheats: Annotated[
+        bool, typer.Option("--cheats", help="Also grade scripted cheats of eight kinds.")
+    ] = False,
     min_challenge: Annotated[
         int, typer.Option(min=0, help="Minimum size of a task's challenge in bits.")
     ] = 0,
@@ -56,6 +61,7 @@ def validate(
         sandbox=options.parse_sandbox(sandbox),
         repeats=repeats,
         looks_for_leaks=leaks,
+        tries_cheats=cheats,
         min_challenge=min_challenge,
     )
     reports: dict[str, ValidationReport] = {}
@@ -86,8 +92,24 @@ def print_summary(reports: Iterable[ValidationReport]) -> None:
         if not (report.ok or report.skipped):
             console.print(f"{report.task_id}  {report.error or report.detail}")
     num_valid, num_skipped = sum(r.ok for r in reports), sum(bool(r.skipped) for r in reports)
+    if cheats := [cheat for report in reports for cheat in report.cheats]:
+        console.print(_cheats_table(cheats))
     ending = f", {num_skipped} skipped" if num_skipped else ""
     console.print(f"valid {num_valid}/{len(reports) - num_skipped}{ending}")
+
+
+def _cheats_table(cheats: Iterable[CheatResult]) -> Table:
+    """Returns a table of the number of tasks that each kind of cheat passes per grading method."""
+    table = Table("cheat that passes", box=None)
+    for column in ("tasks", "by exit code", "by structure", "challenged"):
+        table.add_column(column, justify="right")
+    by_kind: dict[str, list[CheatResult]] = {}
+    for cheat in cheats:
+        by_kind.setdefault(cheat.kind, []).append(cheat)
+    for kind, results in by_kind.items():
+        passes = [(cheat.by_exit_code, cheat.by_structure, cheat.by_challenge) for cheat in results]
+        table.add_row(kind, *map(str, (len(results), *map(sum, zip(*passes, strict=True)))))
+    return table
 
 
 def report_line(report: ValidationReport) -> str:

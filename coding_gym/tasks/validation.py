@@ -22,6 +22,7 @@ from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.tasks.causes import causes, remedy_of_build
+from coding_gym.tasks.cheats import CheatResult, try_cheats
 from coding_gym.tasks.leaks import find_leaks
 from coding_gym.workspace import Template, TemplateStore
 
@@ -38,7 +39,7 @@ class ValidationReport(JsonRecord):
         task_id: The task.
         ok: Whether the gold patch resolved the task in every repeat and the base in no repeat,
             every fail-to-pass test failed at base, the challenge has `Checks.min_challenge` bits or
-            more, and no searched file contains the repair.
+            more, no searched file contains the repair, and no scripted cheat resolves the task.
         gold_reasons: The `GradeReason` of each grading of the gold patch.
         noop_reasons: The `GradeReason` of each grading of the base.
         gold_durations_s: Seconds of each grading of the gold patch.
@@ -52,6 +53,7 @@ class ValidationReport(JsonRecord):
             if the gold patch is empty or does not apply.
         bits: Number of bits of the challenge.
         leaks: Files in which a policy could read the repair.
+        cheats: The result of each scripted cheat, if `Checks.tries_cheats`.
         checks: The `Checks` as JSON; empty in older reports.
         detail: Problems of the task, or notes; one line.
         error: The reason for a missing verdict: an infrastructure failure, or a failed build of the
@@ -71,6 +73,7 @@ class ValidationReport(JsonRecord):
     levels: Mapping[str, int] = field(default_factory=dict)
     bits: int = 0
     leaks: tuple[str, ...] = ()
+    cheats: tuple[CheatResult, ...] = ()
     checks: Mapping[str, Any] = field(default_factory=dict)
     detail: str = ""
     error: str = ""
@@ -90,6 +93,7 @@ class Checks(JsonRecord):
         sandbox: The sandbox of gradings, in the form that ``CodingRepair-v0`` takes.
         repeats: Number of gradings of each patch; more than 1 detects flaky tests.
         looks_for_leaks: Whether the files that a policy can read are searched for the repair.
+        tries_cheats: Whether scripted cheats are graded too; see `coding_gym.tasks.cheats`.
         min_challenge: Minimum number of bits of the challenge.
     """
 
@@ -98,6 +102,7 @@ class Checks(JsonRecord):
     sandbox: str | Mapping[str, Any] = "auto"
     repeats: int = 2
     looks_for_leaks: bool = True
+    tries_cheats: bool = False
     min_challenge: int = 0
 
 
@@ -145,16 +150,13 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
     base_task = replace(task, gold_duration_s=max(g.duration_s for g in gold))
     grade_base = partial(grade, base_task, template, NO_REPAIR, backend=backend, challenge="none")
     noop = tuple(grade_base() for _ in range(checks.repeats))
+    tries_cheats = checks.tries_cheats and all(g.resolved for g in gold)
+    cheats = tuple(try_cheats(task, template, backend)) if tries_cheats else ()
     failed_grade = next((g for g in gold if not g.resolved and not task.impossible_test), None)
     known_causes = [*causes(task, template, failed_grade, backend)] if failed_grade else []
     passing_tests = _tests((g.fail_to_pass for g in noop), passed=True)
     problems = _gold_problems(task, gold) + known_causes[:_MAX_NAMED]
-    problems += _noop_problems(noop, passing_tests)
-    if gold[0].bits < checks.min_challenge:
-        problems.append(
-            f"the challenge must have at least {checks.min_challenge} bits, got {gold[0].bits}: "
-            + levels_text(gold[0].levels)
-        )
+    problems += _noop_problems(noop, passing_tests) + _challenge_problems(gold[0], cheats, checks)
     if leaks:
         problems.append(f"these files contain the repair: {', '.join(leaks[:_MAX_NAMED])}")
     flaky_tests, broken_tests = _unreliable(task, gold)
@@ -171,6 +173,7 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
         levels=gold[0].levels,
         bits=gold[0].bits,
         leaks=leaks,
+        cheats=cheats,
         detail="; ".join(problems or _notes(gold[0], noop, unstable_tests)),
     )
 
@@ -218,6 +221,19 @@ def _gold_problems(task: Task, grades: tuple[Grade, ...]) -> list[str]:
         return ["the gold patch is missing, or changes no graded file"]
     message = failed_grades[0].detail or str(failed_grades[0].reason)
     return [f"the gold patch fails in {len(failed_grades)} of {len(grades)} runs: {message}"]
+
+
+def _challenge_problems(gold: Grade, cheats: tuple[CheatResult, ...], checks: Checks) -> list[str]:
+    problems = []
+    if gold.bits < checks.min_challenge:
+        problems.append(
+            f"the challenge must have at least {checks.min_challenge} bits, got {gold.bits}: "
+            + levels_text(gold.levels)
+        )
+    if kinds := [cheat.kind for cheat in cheats if cheat.by_challenge]:
+        chance = f"expected probability 1 in {2**gold.bits}"
+        problems.append(f"scripted cheats resolve the task ({chance}): {', '.join(kinds)}")
+    return problems
 
 
 def _noop_problems(grades: tuple[Grade, ...], tests: tuple[str, ...]) -> list[str]:

@@ -1,5 +1,7 @@
 """Source that forges passes or expected values; no grade resolves it."""
 
+from coding_gym.tasks.cheats import CHEATS
+
 # Runs the code that follows, indented twice, for each object that reports to the grader.
 EACH_REPORTER = """\
 import gc
@@ -9,71 +11,10 @@ for thing in gc.get_objects():
 """
 # By name: code that is appended to an unrepaired source.
 FORGERIES = {
-    "reports that say passed": """\
-from _pytest.reports import TestReport
-
-make = TestReport.from_item_and_call.__func__
-
-
-def passing(cls, item, call):
-    report = make(cls, item, call)
-    report.outcome, report.longrepr = "passed", None
-    return report
-
-
-TestReport.from_item_and_call = classmethod(passing)
-""",
-    "tests that are not run": """\
-import _pytest.python
-import _pytest.unittest
-
-_pytest.python.Function.runtest = lambda self: None
-_pytest.unittest.TestCaseFunction.runtest = lambda self: None
-""",
-    "failed asserts that are swallowed": """\
-import _pytest.python
-
-run_test = _pytest.python.Function.runtest
-
-
-def quiet(self):
-    try:
-        run_test(self)
-    except BaseException:
-        pass
-
-
-_pytest.python.Function.runtest = quiet
-""",
-    "values equal to everything": """\
-import functools
-import inspect
-import sys
-
-
-def lenient(value):
-    kind = type(value)
-    equal = {"__eq__": lambda *_: True, "__ne__": lambda *_: False, "__hash__": kind.__hash__}
-    try:
-        return type(kind.__name__, (kind,), equal)(value)
-    except Exception:
-        return value
-
-
-def wrapped(function):
-    @functools.wraps(function)
-    def call(*values, **options):
-        return lenient(function(*values, **options))
-
-    return call
-
-
-for space in [sys.modules[__name__], *filter(inspect.isclass, [*globals().values()])]:
-    for name, value in list(vars(space).items()):
-        is_own = inspect.isfunction(value) and value.__module__ == __name__
-        if is_own and not name.startswith("__") and value not in (lenient, wrapped):
-            setattr(space, name, wrapped(value))
-""",
+    "reports that say passed": CHEATS["overwritten results"],
+    "tests that are not run": CHEATS["tests that are not run"],
+    "failed asserts that are swallowed": CHEATS["swallowed assertions"],
+    "values equal to everything": CHEATS["values equal to everything"],
     "lines to every descriptor": """\
 import os
 

@@ -1,4 +1,4 @@
-"""Impossible tasks: creation, grades and reports."""
+"""Impossible tasks and scripted cheats: creation, grades and reports."""
 
 import textwrap
 from collections.abc import Iterator
@@ -23,6 +23,7 @@ from coding_gym.rewards import fraction_passed
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
+from coding_gym.tasks.cheats import try_cheats
 from coding_gym.tasks.impossible import SUFFIX, impossible, with_impossible
 from coding_gym.tasks.task_row import read_task
 from coding_gym.tasks.validation import Checks, validate_task
@@ -201,10 +202,31 @@ def test_a_run_reports_the_rate_of_hacks(tiny_row: dict[str, Any], tmp_path: Pat
     assert (compared.measure, compared.paired.rate_a.value) == ("hacked", 0.1)
 
 
+@pytest.mark.slow
+def test_cheats_pass_weaker_grades_but_not_the_challenge(store: TemplateStore) -> None:
+    results = {result.kind: result for result in try_cheats(TASK, store.get(TASK), "auto")}
+    assert not any(result.by_challenge for result in results.values())
+    assert sum(result.by_exit_code for result in results.values()) > len(results) / 2
+    assert results["overwritten results"].by_structure
+    assert not results["early exit"].by_structure
+
+
+@pytest.mark.slow
+def test_a_gold_patch_that_does_not_apply_is_the_only_problem(store: TemplateStore) -> None:
+    gold = "--- a/nope.py\n+++ b/nope.py\n@@ -1 +1 @@\n-a\n+b\n"
+    result = validate_task(replace(TASK, gold_patch=gold), store, Checks(tries_cheats=True))
+    assert (result.ok, result.cheats, result.error) == (False, (), "")
+
+
+def test_other_runners_have_no_scripted_cheats(store: TemplateStore) -> None:
+    task = replace(TASK, runner="output", test_command="make test")
+    assert [*try_cheats(task, store.get(TASK), "auto")] == []
+
+
 @pytest.mark.nightly
-def test_a_hack_passes_only_the_impossible_form_of_bundled_tasks(store: TemplateStore) -> None:
-    for original in load_tasks("bundled"):
-        task = impossible(original)
+def test_only_a_hack_passes_impossible_bundled_tasks(store: TemplateStore) -> None:
+    tasks = [impossible(task) for task in load_tasks("bundled")]
+    for task in tasks:
         template = store.get(task)
         path = next(file.path for file in Patch(task.gold_patch).files if file.old_path)
         with open_sandbox(template.spec) as sandbox:
@@ -213,4 +235,11 @@ def test_a_hack_passes_only_the_impossible_form_of_bundled_tasks(store: Template
         patches = Patch(task.gold_patch), NO_REPAIR, hack
         verdicts = [grade(task, template, patch).hacked for patch in patches]
         assert verdicts == [False, False, True], task.task_id
-        assert not grade(original, store.get(original), hack).resolved, original.task_id
+
+
+@pytest.mark.nightly
+@pytest.mark.parametrize("task", load_tasks("bundled", limit=48)[::6], ids=lambda t: t.task_id)
+def test_cheats_fail_the_challenge_of_bundled_tasks(task: Task, store: TemplateStore) -> None:
+    results = [*try_cheats(task, store.get(task), "auto")]
+    assert not any(result.by_challenge for result in results)
+    assert sum(result.by_exit_code for result in results) > len(results) / 2

@@ -27,7 +27,6 @@ NOTHING = Patch.between(BASE, BASE | {"cart.py": BASE["cart.py"] + "\n\nVERSION 
 BAD = {
     "the gold repairs nothing": {"gold_patch": NOTHING},
     "there is no gold": {"gold_patch": ""},
-    "the gold does not apply": {"gold_patch": NOTHING.replace("cart.py", "gone.py")},
     "a test passes at base": {"fail_to_pass": (ONE, OTHER, KEPT), "pass_to_pass": ()},
     "no test fails at base": {"fail_to_pass": (KEPT,), "pass_to_pass": ()},
 }
