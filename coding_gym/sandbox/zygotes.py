@@ -1,9 +1,8 @@
 """Starts the zygotes of this process, which fork the first processes of sandboxes on request.
 
 Each kind of sandbox, user, interpreter and set of preloaded modules has one zygote, which starts
-when it is first needed. Of the zygotes with preloaded modules, only the last used ones, and those
-with open sandboxes, keep running. Zygotes of ``namespace`` sandboxes have left the host's
-namespaces; zygotes of ``landlock`` sandboxes have not.
+when it is first needed and runs until this process exits. Zygotes of ``namespace`` sandboxes have
+left the host's namespaces; zygotes of ``landlock`` sandboxes have not.
 """
 
 import atexit
@@ -14,7 +13,6 @@ import socket
 import subprocess
 import threading
 import time
-import weakref
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -37,7 +35,6 @@ MAIN = Path(__file__).parent / "inside" / "__main__.py"
 _START_TIMEOUT_S = 30.0
 # The variables of commands that affect the start of Python.
 _PRELOADED_ENV = {name: VARIABLES[name] for name in ("PYTHONHASHSEED", "LC_CTYPE", "TZ")}
-_MAX_PRELOADED = 8  # zygotes with preloaded modules, in addition to those with open sandboxes
 _STOP_TIMEOUT_S = 5.0
 
 
@@ -64,13 +61,7 @@ class Zygote:
         self._accepts_requests = True
         self._stopped = False
         self.is_preloaded = preload is not None
-        self._streams: weakref.WeakSet[socket.socket] = weakref.WeakSet()  # of its sandboxes
-        config = {
-            "owner": os.getpid(),
-            "uid": uid,
-            "gid": gid,
-            "preload": preload,
-        }
+        config = {"owner": os.getpid(), "uid": uid, "gid": gid, "preload": preload}
         with documented_errors():
             with step("start a process"), os.fdopen(os.memfd_create("errors"), "r+b") as errors:
                 self._start([str(MAIN), kind], preload, errors)
@@ -104,9 +95,7 @@ class Zygote:
                 self._control.sendall(wire.pack({"request": request}))
                 reply, descriptors = wire.receive_descriptors(self._control, 1, 1)
                 if reply == b"+" and descriptors:
-                    stream = socket.socket(fileno=descriptors[0])
-                    self._streams.add(stream)
-                    return stream
+                    return socket.socket(fileno=descriptors[0])
                 if reply == b"-":
                     header = self._receive()
                 elif reply != b"+":
@@ -125,15 +114,6 @@ class Zygote:
         if reply == b"+":  # the new sandbox ends, because no process holds its channel
             raise SandboxError(NO_DESCRIPTOR)
         raise SetupError.from_json(header["error"])
-
-    def is_idle(self) -> bool:
-        """Returns whether all of its sandboxes are closed, and none is being opened."""
-        if not self._lock.acquire(blocking=False):
-            return False
-        try:
-            return all(stream.fileno() == -1 for stream in self._streams)
-        finally:
-            self._lock.release()
 
     def stop(self) -> None:
         """Ends the zygote and its ``namespace`` sandboxes; idempotent."""
@@ -212,29 +192,10 @@ class _Registry:
 
     def get(self, key: Key) -> Zygote:
         with self._locks.setdefault(key, threading.Lock()):
-            zygotes = self._zygotes[key] = self._zygotes.pop(key, [])  # the last used key is last
+            zygotes = self._zygotes.setdefault(key, [])
             if not zygotes or not zygotes[-1].is_usable():
-                self._stop_idle()
                 zygotes.append(Zygote(*key))
             return zygotes[-1]
-
-    def _stop_idle(self) -> None:
-        """Stops idle zygotes with preloaded modules, except the last used ones.
-
-        Another thread can hold such a zygote already; `with_zygote` then gets a new one.
-        """
-        keys = [key for key in tuple(self._zygotes) if key[-1] is not None]
-        for key in keys[:-_MAX_PRELOADED]:
-            lock = self._locks[key]
-            if lock.acquire(blocking=False):
-                try:
-                    zygotes = self._zygotes.get(key, [])
-                    if all(zygote.is_idle() for zygote in zygotes):
-                        self._zygotes.pop(key, None)
-                        for zygote in zygotes:
-                            zygote.stop()
-                finally:
-                    lock.release()
 
     def stop(self) -> None:
         if os.getpid() != self._pid:

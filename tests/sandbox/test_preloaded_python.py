@@ -1,6 +1,5 @@
 """Python source runs in forks of an interpreter that has already imported modules."""
 
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -8,7 +7,7 @@ from time import monotonic
 from typing import Any
 
 import pytest
-from sandbox_fixtures import BACKEND, children, write_files
+from sandbox_fixtures import BACKEND, write_files
 
 from coding_gym.errors import SandboxUnavailableError
 from coding_gym.sandbox import (
@@ -17,7 +16,6 @@ from coding_gym.sandbox import (
     SandboxSpec,
     find_interpreter,
     namespace,
-    zygotes,
 )
 from coding_gym.sandbox.spec import Interpreter
 from coding_gym.sandbox.zygotes import Zygote
@@ -129,22 +127,6 @@ def test_zygote_that_fails_once_does_not_end_preloading(
     monkeypatch.setattr(namespace, "monotonic", lambda: monotonic() + 301.0)
     with BACKEND.open(spec) as sandbox:
         assert sandbox.run_python(_IS_WARM).output == "True\n"
-
-
-def test_idle_zygotes_of_other_modules_are_stopped(
-    make_spec: Callable[..., SandboxSpec], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(zygotes, "_MAX_PRELOADED", 2)
-    zygotes.stop_zygotes()
-    others = {*children(os.getpid())}
-    with BACKEND.open(make_spec()) as kept:
-        for _ in range(5):
-            with BACKEND.open(make_spec()) as sandbox:
-                assert sandbox.run_python(_IS_WARM).output == "True\n"
-        assert len({*children(os.getpid())} - others) <= 3
-        assert kept.run_python(_IS_WARM).output == "True\n"
-    with BACKEND.open(make_spec()):
-        assert len({*children(os.getpid())} - others) <= 3
 
 
 def test_limits_hold_in_a_fork(make_spec: Callable[..., SandboxSpec]) -> None:
