@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 from sandbox_fixtures import AlivePipe, alive_pipe, first_pid, opened, output
 
-from coding_gym.errors import SandboxError
+from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox.docker_backend import DockerBackend
 from coding_gym.sandbox.docker_engine import connect
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
@@ -78,17 +78,23 @@ def test_a_closed_sandbox_raises_and_can_be_closed_again(sandbox: Sandbox) -> No
             call()
 
 
-def test_opening_without_free_descriptors_raises_a_sandbox_error(backend: SandboxBackend) -> None:
-    with _no_free_descriptor():
-        with pytest.raises(SandboxError):
-            backend.open(SandboxSpec())
-        probe = backend.probe()
-    assert not probe.available
+def test_calls_without_free_descriptors_harm_no_sandbox(backend: SandboxBackend) -> None:
+    with opened(backend) as first:
+        with _no_free_descriptor() as descriptors:
+            assert not backend.probe().available
+            for call in (lambda: backend.open(SandboxSpec()), first.snapshot):
+                with pytest.raises((SandboxError, InvalidArgumentError)):  # docker has no snapshots
+                    call()
+            for _ in range(6):  # with one more at each attempt
+                os.close(descriptors.pop())
+                with suppress(SandboxError):
+                    backend.open(SandboxSpec()).close()
+        assert output(first, "echo alive") == "alive\n"
     backend.open(SandboxSpec()).close()
 
 
 @contextmanager
-def _no_free_descriptor() -> Iterator[None]:
+def _no_free_descriptor() -> Iterator[list[int]]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     descriptors: list[int] = []
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 1024), hard))
@@ -96,7 +102,7 @@ def _no_free_descriptor() -> Iterator[None]:
         with suppress(OSError):
             while True:
                 descriptors.append(os.dup(0))
-        yield
+        yield descriptors
     finally:
         for descriptor in descriptors:
             os.close(descriptor)
