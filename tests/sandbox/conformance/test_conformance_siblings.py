@@ -23,15 +23,22 @@ from sandbox_fixtures import (
 )
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
+from coding_gym.sandbox.docker_backend import DockerBackend
+from coding_gym.sandbox.docker_engine import connect
 from coding_gym.sandbox.ownership import process_folder
 from coding_gym.sandbox.protocol import Promise, SandboxBackend
 from coding_gym.sandbox.spec import SandboxSpec
 
-# A process that owns a sandbox with a running command.
+# A process that owns a sandbox with a running command; its fork, which closes the sandbox in vain,
+# outlives it.
 _OWNER = """
-import pickle, sys
+import os, pickle, sys
 backend, spec, command = pickle.load(sys.stdin.buffer)
 with backend.open(spec) as sandbox:
+    if os.fork() == 0:
+        sandbox.close()
+        sys.stdin.read()
+        os._exit(0)
     sandbox.run(command)
 """
 
@@ -116,13 +123,15 @@ def _use(backend: SandboxBackend, number: int) -> None:
 
 
 def _resources(backend: SandboxBackend) -> tuple[int, ...]:
-    """Counts threads and temporary folders of this process; with its zygote, the other resources.
+    """Counts threads and temporary folders of this process, and resources of all its sandboxes.
 
     Other processes of this user may add temporary folders meanwhile.
     """
     folder = process_folder(Path(tempfile.gettempdir()).resolve(), os.getpid())
-    zygotes = []
-    if backend.name != "docker":
+    zygotes, num_containers = [], 0
+    if isinstance(backend, DockerBackend):
+        num_containers = len(connect(backend._host).api.containers(all=True))
+    else:
         zygote = helper_pid(backend)
         server = descendants(zygote)[: backend.name == "namespace"]
         # Processes of closed sandboxes.
@@ -132,7 +141,7 @@ def _resources(backend: SandboxBackend) -> tuple[int, ...]:
     return (
         threading.active_count(),
         len(list(folder.iterdir())),
-        len(zygotes),
+        len(zygotes) + num_containers,
         sum(map(num_descriptors, ("self", *zygotes))),
         sum(text.count("\n") for text in mounts),
     )
@@ -156,4 +165,4 @@ def test_a_sandbox_ends_when_its_owner_dies(backend: SandboxBackend) -> None:
             owner.stdin.flush()
             alive.wait_opened()
             owner.kill()
-        assert alive.is_closed(10.0)
+            assert alive.is_closed(10.0)
