@@ -15,6 +15,7 @@ from sandbox_fixtures import AlivePipe, alive_pipe, first_pid, opened, output
 from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox.docker_backend import DockerBackend
 from coding_gym.sandbox.docker_engine import connect
+from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
 from coding_gym.sandbox.spec import SandboxSpec
 
@@ -58,6 +59,24 @@ def test_all_processes_end_with_their_command(
         assert result.timed_out is (num_leftovers == 0)
         assert result.num_leftovers >= num_leftovers
         assert sandbox.run("true | true").num_leftovers == 0
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("kill -9 -1", "kill -9 0", "kill -9 $PPID"),
+        "for number in {1..64}; do kill -$number 1; done; sleep 0.1",
+    ],
+)
+def test_a_killing_command_harms_only_itself(backend: SandboxBackend, command: str) -> None:
+    if backend.name == "landlock" and landlock_rules.abi() < 6:
+        pytest.skip("its commands can signal the first process")
+    with opened(backend) as sandbox:
+        assert not sandbox.run(command, timeout_s=20).timed_out
+        assert output(sandbox, "echo one") == "one\n"
+        result = sandbox.run(f"while :; do {command}; done", timeout_s=1)
+        assert (result.exit_code in {124, 137}, result.duration_s < 30) == (True, True)
+        assert output(sandbox, "echo two") == "two\n"
 
 
 def test_a_background_process_does_not_delay_the_result(sandbox: Sandbox) -> None:

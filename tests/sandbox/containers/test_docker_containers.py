@@ -155,26 +155,9 @@ def test_forged_replies_are_returned_as_output(sandbox: Sandbox) -> None:
     _still_works(sandbox)
 
 
-def test_signals_end_only_commands(sandbox: Sandbox) -> None:
-    assert sandbox.run("kill -INT $$; echo not").exit_code == 130
-    for name in ("KILL", "STOP", "USR1", "CHLD", "HUP"):
-        sandbox.run(f"kill -{name} 1; sleep 0.1", timeout_s=20)
-        _still_works(sandbox)
-    result = sandbox.run("while :; do kill -9 -1; done", timeout_s=1)
-    assert (result.exit_code in {124, 137}, result.duration_s < 30) == (True, True)
-    _still_works(sandbox)
-
-
 def test_reading_the_owners_input_does_not_avoid_the_time_limit(sandbox: Sandbox) -> None:
     thief = "cat /proc/1/fd/0 & cat <&1 & read -t 60 </proc/1/fd/0; sleep 60"
     assert sandbox.run(thief, timeout_s=0.5).timed_out
-    _still_works(sandbox)
-
-
-@pytest.mark.parametrize("victim", ["-1", "$PPID"])
-def test_killing_the_runner_ends_the_command(sandbox: Sandbox, victim: str) -> None:
-    result = sandbox.run(f"kill -9 {victim}; sleep 60", timeout_s=60)
-    assert (result.exit_code, result.timed_out) == (137, False)
     _still_works(sandbox)
 
 
