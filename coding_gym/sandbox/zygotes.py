@@ -14,7 +14,6 @@ import subprocess
 import threading
 import time
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import IO, Any, Literal, TypeVar
 
@@ -28,7 +27,6 @@ from coding_gym.sandbox.setup_errors import NO_DESCRIPTOR, documented_errors
 from coding_gym.sandbox.spec import VARIABLES
 
 Kind = Literal["namespace", "landlock"]
-Key = tuple[Kind, int, int, Preload | None]
 Result = TypeVar("Result")
 
 MAIN = Path(__file__).parent / "inside" / "__main__.py"
@@ -179,35 +177,12 @@ class Zygote:
         return wire.receive(self._control, max_body_bytes=0, deadline=deadline)[0]
 
 
-class _Registry:
-    """The zygotes of one process; a fork of the process uses another registry."""
-
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self._locks: dict[Key, threading.Lock] = {}  # one start can take half a minute
-        # Only the last zygote of a key opens sandboxes. The previous ones replied late, were
-        # interrupted or ended; their sandboxes may still be open.
-        self._zygotes: dict[Key, list[Zygote]] = {}
-        atexit.register(self.stop)
-
-    def get(self, key: Key) -> Zygote:
-        with self._locks.setdefault(key, threading.Lock()):
-            zygotes = self._zygotes.setdefault(key, [])
-            if not zygotes or not zygotes[-1].is_usable():
-                zygotes.append(Zygote(*key))
-            return zygotes[-1]
-
-    def stop(self) -> None:
-        if os.getpid() != self._pid:
-            return
-        for key, lock in tuple(self._locks.items()):
-            with lock:
-                for zygote in self._zygotes.pop(key, ()):
-                    zygote.stop()
-
-
-_registry = cache(_Registry)
-_registry(os.getpid())  # before there are threads
+# With the process id, because a fork starts separate zygotes.
+_Key = tuple[int, Kind, int, int, Preload | None]
+_locks: dict[_Key, threading.Lock] = {}  # one start can take half a minute
+# Only the last zygote of a key opens sandboxes. The previous ones replied late, were interrupted or
+# ended; their sandboxes may still be open.
+_zygotes: dict[_Key, list[Zygote]] = {}
 
 
 def zygote(kind: Kind, uid: int, gid: int, preload: Preload | None = None) -> Zygote:
@@ -216,7 +191,12 @@ def zygote(kind: Kind, uid: int, gid: int, preload: Preload | None = None) -> Zy
     Raises:
         SandboxError: As `Zygote`.
     """
-    return _registry(os.getpid()).get((kind, uid, gid, preload))
+    key = os.getpid(), kind, uid, gid, preload
+    with _locks.setdefault(key, threading.Lock()):
+        zygotes = _zygotes.setdefault(key, [])
+        if not zygotes or not zygotes[-1].is_usable():
+            zygotes.append(Zygote(kind, uid, gid, preload))
+        return zygotes[-1]
 
 
 def with_zygote(
@@ -236,9 +216,14 @@ def with_zygote(
     return use(zygote(kind, uid, gid, preload))
 
 
+@atexit.register
 def stop_zygotes() -> None:
-    """Stops all zygotes, with their ``namespace`` sandboxes; for tests.
+    """Stops this process's zygotes, with their ``namespace`` sandboxes; also for tests.
 
     The next open starts new zygotes.
     """
-    _registry(os.getpid()).stop()
+    for key, lock in tuple(_locks.items()):
+        if key[0] == os.getpid():
+            with lock:
+                for stopped in _zygotes.pop(key, ()):
+                    stopped.stop()
