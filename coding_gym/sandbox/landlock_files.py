@@ -11,7 +11,6 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox import layer_union
 from coding_gym.sandbox.inside.host_folders import PACKAGE_FOLDERS, THIRD_PARTY
@@ -53,7 +52,6 @@ def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> Lan
         cleanup: Closed after the sandbox's end; then shared copies are released.
 
     Raises:
-        InvalidArgumentError: Commands cannot access a writable mount.
         OSError: A layer cannot be read, or the disk is full.
     """
     # Only commands may enter: files inside may be readable for every user.
@@ -67,11 +65,6 @@ def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> Lan
     host_paths = {target: folder / name for name, target in _WRITABLE_FOLDERS.items()}
     for mount in spec.mounts:
         source = mount.source.resolve()
-        if mount.writable and not _parents_are_traversable(source, user):
-            raise InvalidArgumentError(
-                "a writable mount of the 'landlock' sandbox must have parent folders that every "
-                f"user can enter, got {source}; use another folder"
-            )
         host_paths[mount.target] = source if mount.writable else _reachable(source, user, cleanup)
     if spec.python is not None:
         prefix = _reachable_python(spec.python.prefix.resolve(), user, cleanup)
