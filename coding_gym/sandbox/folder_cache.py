@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
@@ -49,8 +50,10 @@ class FolderCache:
             with key_lock(self._folder, key):
                 if not final.is_dir():  # else another process has built it
                     self._build(key, build, final)
-        with suppress(OSError):  # the cache may be read-only
-            final.with_name(f"{key}{LOCK}").touch()
+        # The cache may be read-only. A file is never created here: on file systems without flock,
+        # a process holds the lock as long as its file exists.
+        with suppress(OSError):
+            os.utime(final.with_name(f"{key}{LOCK}"))
         return final
 
     def remove(self, key: str, *, timeout_s: float = -1) -> None:
