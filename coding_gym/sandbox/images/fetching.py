@@ -47,9 +47,9 @@ def fetch_image(image: str) -> Path:
         _copy(name, f"oci:{folder}")
 
     cache, key = FolderCache(image_folder()), layout_key(name)
-    if cache.path(key).is_dir():
-        return cache.path(key)
     try:
+        if cache.path(key).is_dir():  # another process may fetch other images for an hour
+            return cache.path(key)
         with _locked_blobs():
             return cache.get(key, build)
     except OSError as error:
