@@ -91,7 +91,10 @@ def test_eight_sandboxes_work_from_eight_threads(backend: SandboxBackend) -> Non
     assert answers == [f"{number}0 1 " for number in range(8)]
 
 
-@pytest.mark.parametrize("num_cycles", [12, pytest.param(300, marks=pytest.mark.nightly)])
+_LONG = pytest.param(300, marks=[pytest.mark.nightly, pytest.mark.timeout(1500)])
+
+
+@pytest.mark.parametrize("num_cycles", [12, _LONG])
 def test_opening_and_closing_leaves_nothing(backend: SandboxBackend, num_cycles: int) -> None:
     for number in range(12):  # resources that are made once, as pools of connections, are no leak
         _use(backend, number)
