@@ -1,5 +1,6 @@
 """Finds Python installations on this machine."""
 
+import errno
 import json
 import os
 import re
@@ -12,7 +13,7 @@ from functools import cache
 from itertools import chain
 from pathlib import Path
 
-from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
+from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.host.toolchains import home_folder
 
 _TIMEOUT_S = 30.0
@@ -74,11 +75,14 @@ def default_interpreter() -> Interpreter:
 
     Raises:
         SandboxUnavailableError: The installation cannot be started, as in a frozen program.
+        SandboxError: The machine has no free process or memory.
     """
     executable = Path(getattr(sys, "_base_executable", None) or sys.executable or "python3")
     try:
         return _describe(executable.resolve())
     except _FAILURES as error:
+        if isinstance(error, OSError) and error.errno in (errno.EAGAIN, errno.ENOMEM):
+            raise SandboxError(f"cannot start {executable}: {error}") from error
         raise SandboxUnavailableError(
             f"cannot start {executable}, the interpreter of this process: {error}",
             "run coding_gym with an installed Python",

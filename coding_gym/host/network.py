@@ -17,6 +17,7 @@ _CERTIFICATES = (
     *("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE"),
     *("GIT_SSL_CAINFO", "PIP_CERT"),
 )
+_CERTIFICATE_FILES = "/opt/certificates"  # in a sandbox
 # pip's options for the sources of packages; tasks determine the packages and their folder.
 _PIP_OPTIONS = (
     *("index-url", "extra-index-url", "find-links", "no-index", "trusted-host"),
@@ -33,22 +34,22 @@ def network_variables() -> dict[str, str]:
     }
 
 
-def settings() -> tuple[dict[str, str], list[Path]]:
+def settings() -> tuple[dict[str, str], dict[str, Path]]:
     """Returns the host's network settings as they are now.
 
     Returns:
-        Environment variables, and paths of files to mount at equal paths: the files of host names,
+        Environment variables, and files and folders to mount by target: the files of host names,
         and the certificates that the variables name, except folders with private files or keys.
     """
     env = network_variables() | _pip_variables()
-    certificates = dict.fromkeys(Path(env[name]) for name in _CERTIFICATES if name in env)
-    paths = [path for path in _HOST_NAME_FILES if path.is_file()]
-    paths += [
-        path
-        for path in certificates
-        if path.is_absolute() and path.exists() and not _has_secrets(path.resolve())
-    ]
-    return env, paths
+    mounts = {str(path): path for path in _HOST_NAME_FILES if path.is_file()}
+    for name in _CERTIFICATES:
+        path = Path(env.get(name, ""))
+        if path.is_absolute() and path.exists() and not _has_secrets(path.resolve()):
+            # A file can be in a folder that sandboxes hide, such as certifi's.
+            target = f"{_CERTIFICATE_FILES}/{name}" if path.is_file() else str(path)
+            mounts[target], env[name] = path, target
+    return env, mounts
 
 
 def _has_secrets(path: Path) -> bool:

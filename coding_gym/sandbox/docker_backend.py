@@ -2,7 +2,8 @@
 
 `DockerBackend.open` puts the workspace into a container of an image, whose first process,
 ``loop.sh``, runs the commands. `read_file` and `write_file` run commands as well, because commands
-see every mount and have only the rights of the sandbox's user. There are no snapshots.
+see every mount and have only the rights of the sandbox's user. The server of the other backends
+needs Python, which an image may lack. There are no snapshots.
 """
 
 import contextlib

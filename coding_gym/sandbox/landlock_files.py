@@ -11,11 +11,10 @@ from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
-from coding_gym.errors import InvalidArgumentError
 from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox import layer_union
 from coding_gym.sandbox.inside.host_folders import PACKAGE_FOLDERS, THIRD_PARTY
-from coding_gym.sandbox.layer_union import IsIncluded
+from coding_gym.sandbox.layer_union import IsIncluded, united
 from coding_gym.sandbox.ownership import cache_folder, make_folder, remove_own
 from coding_gym.sandbox.served_sandbox import host_path_of
 from coding_gym.sandbox.spec import HOME, TMP, WORKDIR, Interpreter, SandboxSpec, environment
@@ -53,7 +52,6 @@ def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> Lan
         cleanup: Closed after the sandbox's end; then shared copies are released.
 
     Raises:
-        InvalidArgumentError: Commands cannot access a writable mount.
         OSError: A layer cannot be read, or the disk is full.
     """
     # Only commands may enter: files inside may be readable for every user.
@@ -62,15 +60,11 @@ def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> Lan
     for name in _WRITABLE_FOLDERS:
         (folder / name).mkdir(mode=0o755)
         os.chown(folder / name, *user)
-    layer_union.copy(spec.layers, folder / "workspace", owner=user)
+    top = {".": spec.layers[0].resolve()} if spec.layers else {}
+    layer_union.copy({**top, **united(spec.layers)}, folder / "workspace", user)
     host_paths = {target: folder / name for name, target in _WRITABLE_FOLDERS.items()}
     for mount in spec.mounts:
         source = mount.source.resolve()
-        if mount.writable and not _parents_are_traversable(source, user):
-            raise InvalidArgumentError(
-                "a writable mount of the 'landlock' sandbox must have parent folders that every "
-                f"user can enter, got {source}; use another folder"
-            )
         host_paths[mount.target] = source if mount.writable else _reachable(source, user, cleanup)
     if spec.python is not None:
         prefix = _reachable_python(spec.python.prefix.resolve(), user, cleanup)
@@ -135,7 +129,7 @@ def _reachable(path: Path, user: User, cleanup: ExitStack) -> Path:
 
 def _fingerprint(folder: Path) -> tuple[object, ...]:
     """Returns path, size and change time of every entry of a folder."""
-    entries = layer_union.united((folder,)).items()
+    entries = united((folder,)).items()
     stats = ((name, entry.stat(follow_symlinks=False)) for name, entry in entries)
     return tuple((name, stat.st_size, stat.st_ctime_ns) for name, stat in stats)
 
@@ -180,11 +174,9 @@ class _Copy:
         os.chown(folder, -1, gid)
         folder.chmod(0o710)
         self.path = folder / source.name
-        if source.is_file():
-            layer_union.copy_file(source, self.path)
-        else:
-            self.path.mkdir()
-            layer_union.copy((source,), self.path, is_included=is_included)
+        content = united((source,), is_included) if source.is_dir() else {}
+        entries = {f"{source.name}/{name}": entry for name, entry in content.items()}
+        layer_union.copy({source.name: source, **entries}, folder)
 
 
 _copies: ProcessCache[_Copy] = ProcessCache(_NUM_RECENT_COPIES)

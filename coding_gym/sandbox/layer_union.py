@@ -1,10 +1,10 @@
-"""Lists and copies the union of folders, the topmost first, and writes it to a tar."""
+"""Unites folders, the topmost first; copies files; writes a union to a tar."""
 
 import os
 import shutil
 import stat
 import tarfile
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
 from coding_gym.sandbox.inside.fixed import WORKDIR
@@ -47,47 +47,40 @@ def united(
 
 
 def copy(
-    folders: Sequence[Path],
+    entries: Mapping[str, "str | os.PathLike[str]"],
     target: Path,
-    *,
     owner: tuple[int, int] | None = None,
-    is_included: IsIncluded = lambda _: True,
 ) -> None:
-    """Copies a union into an empty folder.
+    """Copies files and folders; the content of a folder consists of further entries.
 
     Symbolic links are copied. Times and permissions are kept, but not setuid, setgid and sticky
     bits. Devices, pipes and sockets are skipped.
 
     Args:
-        folders: Folders to unite, the topmost first.
-        target: The empty folder.
+        entries: Sources by their path in ``target``; a folder before its content.
+        target: The folder of the copies.
         owner: The uid and gid of the copies; None to keep the owners.
-        is_included: As for `united`.
 
     Raises:
         OSError: A file or folder cannot be read, or the disk is full.
     """
-    copies = [(folder, target) for folder in folders[:1]]
-    for name, entry in united(folders, is_included).items():
-        if entry.is_dir(follow_symlinks=False):
-            (target / name).mkdir()
-            copies.append((Path(entry.path), target / name))
+    copies = []
+    for name, source in entries.items():
+        path, info = target / name, os.lstat(source)
+        if not path.parent.is_dir():
+            for parent in reversed(path.parents):  # `mkdir(parents=True)` is recursive
+                parent.mkdir(exist_ok=True)
+        if stat.S_ISDIR(info.st_mode):
+            path.mkdir(exist_ok=True)
+        elif stat.S_ISREG(info.st_mode) or stat.S_ISLNK(info.st_mode):
+            shutil.copyfile(source, path, follow_symlinks=False)
         else:
-            copy_file(Path(entry.path), target / name, owner=owner)
-    for source, folder in reversed(copies):
-        _copy_metadata(source.stat(), folder, owner)
-
-
-def copy_file(source: Path, target: Path, *, owner: tuple[int, int] | None = None) -> None:
-    """Copies a file or symbolic link to a new path; skips other kinds, as `copy` does."""
-    info = source.lstat()
-    if stat.S_ISLNK(info.st_mode):
-        target.symlink_to(source.readlink())
-    elif stat.S_ISREG(info.st_mode):
-        shutil.copyfile(source, target)
-    else:
-        return
-    _copy_metadata(info, target, owner)
+            continue
+        copies.append((path, info))
+    for path, info in reversed(copies):  # a folder after its content, which changes its time
+        times_ns = info.st_atime_ns, info.st_mtime_ns
+        ids = owner or (info.st_uid, info.st_gid)
+        set_metadata(path, ids, info.st_mode & _PERMISSIONS, times_ns)
 
 
 def set_metadata(path: Path, owner: tuple[int, int], mode: int, times_ns: tuple[int, int]) -> None:
@@ -96,12 +89,6 @@ def set_metadata(path: Path, owner: tuple[int, int], mode: int, times_ns: tuple[
     if not path.is_symlink():
         path.chmod(mode)
     os.utime(path, ns=times_ns, follow_symlinks=False)
-
-
-def _copy_metadata(info: os.stat_result, target: Path, owner: tuple[int, int] | None) -> None:
-    owner = owner or (info.st_uid, info.st_gid)
-    times_ns = info.st_atime_ns, info.st_mtime_ns
-    set_metadata(target, owner, info.st_mode & _PERMISSIONS, times_ns)
 
 
 def add_to(tar: tarfile.TarFile, layers: Sequence[Path], user: tuple[int, int]) -> None:

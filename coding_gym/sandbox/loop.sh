@@ -12,8 +12,10 @@ LC_ALL=C
 input=/dev/shm/.coding_gym
 exec 2>/dev/null 9<> <(:) # runners write to 9 when they end
 # Signals to the process group are for the command; without -m the command would ignore interrupts.
-# Process 1 must survive a write above the file size limit.
-trap '' HUP INT QUIT TERM USR1 USR2 XFSZ
+# Process 1 must survive a write above the file size limit, and signals of commands: bash handles
+# these, so the kernel would deliver them to process 1 too.
+signals='HUP INT QUIT ILL TRAP ABRT BUS FPE USR1 SEGV USR2 PIPE ALRM TERM XCPU XFSZ VTALRM SYS'
+trap '' $signals
 set -m
 
 pause() { # waits four milliseconds
@@ -87,7 +89,7 @@ take_request() { # reads the texts after the line of the words $@; opens the sta
 
 run_request() {
   (
-    trap - HUP INT QUIT TERM USR1 USR2 XFSZ
+    trap - $signals
     if [[ $input_error ]]; then
       echo "bash: standard input: ${input_error##*: }"
       exit 1

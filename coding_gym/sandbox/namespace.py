@@ -2,7 +2,7 @@
 
 import logging
 import os
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
 from functools import partial
@@ -29,7 +29,7 @@ from coding_gym.sandbox.ownership import UNPRIVILEGED, make_upper, remove_folder
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import Channel, ServedSandbox
 from coding_gym.sandbox.setup_errors import documented_errors
-from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec, environment
+from coding_gym.sandbox.spec import Interpreter, SandboxSpec, environment
 from coding_gym.sandbox.zygotes import Zygote, with_zygote, zygote
 
 _log = logging.getLogger(__name__)
@@ -137,10 +137,10 @@ class NamespaceBackend:
             restores: Whether the sandbox starts with the files of a snapshot.
         """
         image = unpack_image(spec.image, self) if spec.image else None
-        env, paths = network.settings() if spec.network else ({}, [])
+        env, host_mounts = network.settings() if spec.network else ({}, {})
         return SandboxRequest(
             layers=tuple(_source(layer) for layer in spec.layers),
-            mounts=tuple(_mounts(spec, image, paths)),
+            mounts=tuple(_mounts(spec, image, host_mounts)),
             upper=None,
             image=None
             if image is None
@@ -181,14 +181,17 @@ def outside_id(kind: str, number: int) -> int | None:
     return None
 
 
-def _mounts(spec: SandboxSpec, image: Image | None, paths: list[Path]) -> list[MountRequest]:
-    """Returns the mounts of a sandbox: its interpreter, the host's ``paths``, the spec's mounts."""
+def _mounts(
+    spec: SandboxSpec, image: Image | None, host_mounts: Mapping[str, Path]
+) -> list[MountRequest]:
+    """Returns the mounts of a sandbox: its interpreter, ``host_mounts`` and the spec's mounts."""
     mounts = []
     if spec.python is not None and not _is_always_visible(spec.python, image):
         source = replace(_source(spec.python.prefix), hides_packages=True)
         mounts.append(MountRequest(source=source, target=str(spec.python.prefix)))
-    host_mounts = (Mount(source=path, target=str(path)) for path in paths)
-    for mount in (*host_mounts, *spec.mounts):
+    for target, path in host_mounts.items():
+        mounts.append(MountRequest(source=_source(path), target=target))
+    for mount in spec.mounts:
         source = replace(_source(mount.source), writable=mount.writable)
         mounts.append(MountRequest(source=source, target=_plain(mount.target)))
     return mounts

@@ -1,9 +1,8 @@
 """Starts the zygotes of this process, which fork the first processes of sandboxes on request.
 
 Each kind of sandbox, user, interpreter and set of preloaded modules has one zygote, which starts
-when it is first needed. Of the zygotes with preloaded modules, only the last used ones, and those
-with open sandboxes, keep running. Zygotes of ``namespace`` sandboxes have left the host's
-namespaces; zygotes of ``landlock`` sandboxes have not.
+when it is first needed and runs until this process exits. Zygotes of ``namespace`` sandboxes have
+left the host's namespaces; zygotes of ``landlock`` sandboxes have not.
 """
 
 import atexit
@@ -14,9 +13,7 @@ import socket
 import subprocess
 import threading
 import time
-import weakref
 from collections.abc import Callable
-from functools import cache
 from pathlib import Path
 from typing import IO, Any, Literal, TypeVar
 
@@ -30,14 +27,12 @@ from coding_gym.sandbox.setup_errors import NO_DESCRIPTOR, documented_errors
 from coding_gym.sandbox.spec import VARIABLES
 
 Kind = Literal["namespace", "landlock"]
-Key = tuple[Kind, int, int, Preload | None]
 Result = TypeVar("Result")
 
 MAIN = Path(__file__).parent / "inside" / "__main__.py"
 _START_TIMEOUT_S = 30.0
 # The variables of commands that affect the start of Python.
 _PRELOADED_ENV = {name: VARIABLES[name] for name in ("PYTHONHASHSEED", "LC_CTYPE", "TZ")}
-_MAX_PRELOADED = 8  # zygotes with preloaded modules, in addition to those with open sandboxes
 _STOP_TIMEOUT_S = 5.0
 
 
@@ -64,13 +59,7 @@ class Zygote:
         self._accepts_requests = True
         self._stopped = False
         self.is_preloaded = preload is not None
-        self._streams: weakref.WeakSet[socket.socket] = weakref.WeakSet()  # of its sandboxes
-        config = {
-            "owner": os.getpid(),
-            "uid": uid,
-            "gid": gid,
-            "preload": preload,
-        }
+        config = {"owner": os.getpid(), "uid": uid, "gid": gid, "preload": preload}
         with documented_errors():
             with step("start a process"), os.fdopen(os.memfd_create("errors"), "r+b") as errors:
                 self._start([str(MAIN), kind], preload, errors)
@@ -104,9 +93,7 @@ class Zygote:
                 self._control.sendall(wire.pack({"request": request}))
                 reply, descriptors = wire.receive_descriptors(self._control, 1, 1)
                 if reply == b"+" and descriptors:
-                    stream = socket.socket(fileno=descriptors[0])
-                    self._streams.add(stream)
-                    return stream
+                    return socket.socket(fileno=descriptors[0])
                 if reply == b"-":
                     header = self._receive()
                 elif reply != b"+":
@@ -125,15 +112,6 @@ class Zygote:
         if reply == b"+":  # the new sandbox ends, because no process holds its channel
             raise SandboxError(NO_DESCRIPTOR)
         raise SetupError.from_json(header["error"])
-
-    def is_idle(self) -> bool:
-        """Returns whether all of its sandboxes are closed, and none is being opened."""
-        if not self._lock.acquire(blocking=False):
-            return False
-        try:
-            return all(stream.fileno() == -1 for stream in self._streams)
-        finally:
-            self._lock.release()
 
     def stop(self) -> None:
         """Ends the zygote and its ``namespace`` sandboxes; idempotent."""
@@ -199,54 +177,12 @@ class Zygote:
         return wire.receive(self._control, max_body_bytes=0, deadline=deadline)[0]
 
 
-class _Registry:
-    """The zygotes of one process; a fork of the process uses another registry."""
-
-    def __init__(self, pid: int) -> None:
-        self._pid = pid
-        self._locks: dict[Key, threading.Lock] = {}  # one start can take half a minute
-        # Only the last zygote of a key opens sandboxes. The previous ones replied late, were
-        # interrupted or ended; their sandboxes may still be open.
-        self._zygotes: dict[Key, list[Zygote]] = {}
-        atexit.register(self.stop)
-
-    def get(self, key: Key) -> Zygote:
-        with self._locks.setdefault(key, threading.Lock()):
-            zygotes = self._zygotes[key] = self._zygotes.pop(key, [])  # the last used key is last
-            if not zygotes or not zygotes[-1].is_usable():
-                self._stop_idle()
-                zygotes.append(Zygote(*key))
-            return zygotes[-1]
-
-    def _stop_idle(self) -> None:
-        """Stops idle zygotes with preloaded modules, except the last used ones.
-
-        Another thread can hold such a zygote already; `with_zygote` then gets a new one.
-        """
-        keys = [key for key in tuple(self._zygotes) if key[-1] is not None]
-        for key in keys[:-_MAX_PRELOADED]:
-            lock = self._locks[key]
-            if lock.acquire(blocking=False):
-                try:
-                    zygotes = self._zygotes.get(key, [])
-                    if all(zygote.is_idle() for zygote in zygotes):
-                        self._zygotes.pop(key, None)
-                        for zygote in zygotes:
-                            zygote.stop()
-                finally:
-                    lock.release()
-
-    def stop(self) -> None:
-        if os.getpid() != self._pid:
-            return
-        for key, lock in tuple(self._locks.items()):
-            with lock:
-                for zygote in self._zygotes.pop(key, ()):
-                    zygote.stop()
-
-
-_registry = cache(_Registry)
-_registry(os.getpid())  # before there are threads
+# With the process id, because a fork starts separate zygotes.
+_Key = tuple[int, Kind, int, int, Preload | None]
+_locks: dict[_Key, threading.Lock] = {}  # one start can take half a minute
+# Only the last zygote of a key opens sandboxes. The previous ones replied late, were interrupted or
+# ended; their sandboxes may still be open.
+_zygotes: dict[_Key, list[Zygote]] = {}
 
 
 def zygote(kind: Kind, uid: int, gid: int, preload: Preload | None = None) -> Zygote:
@@ -255,7 +191,12 @@ def zygote(kind: Kind, uid: int, gid: int, preload: Preload | None = None) -> Zy
     Raises:
         SandboxError: As `Zygote`.
     """
-    return _registry(os.getpid()).get((kind, uid, gid, preload))
+    key = os.getpid(), kind, uid, gid, preload
+    with _locks.setdefault(key, threading.Lock()):
+        zygotes = _zygotes.setdefault(key, [])
+        if not zygotes or not zygotes[-1].is_usable():
+            zygotes.append(Zygote(kind, uid, gid, preload))
+        return zygotes[-1]
 
 
 def with_zygote(
@@ -275,9 +216,14 @@ def with_zygote(
     return use(zygote(kind, uid, gid, preload))
 
 
+@atexit.register
 def stop_zygotes() -> None:
-    """Stops all zygotes, with their ``namespace`` sandboxes; for tests.
+    """Stops this process's zygotes, with their ``namespace`` sandboxes; also for tests.
 
     The next open starts new zygotes.
     """
-    _registry(os.getpid()).stop()
+    for key, lock in tuple(_locks.items()):
+        if key[0] == os.getpid():
+            with lock:
+                for stopped in _zygotes.pop(key, ()):
+                    stopped.stop()

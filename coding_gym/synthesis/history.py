@@ -6,9 +6,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from coding_gym.addresses import find_repository
 from coding_gym.arguments import at_least_one
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
-from coding_gym.host.addresses import find_repository
 from coding_gym.patch import Patch
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.synthesis.commits import Commits, collected_files

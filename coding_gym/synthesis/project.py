@@ -9,10 +9,10 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from coding_gym.addresses import find_repository
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.grading.runners.patterns import PYTHON, TEST_FOLDERS
 from coding_gym.grading.selection import path_matcher
-from coding_gym.host.addresses import find_repository
 from coding_gym.task import FolderTree, Task
 from coding_gym.workspace.history import checkout_commit, init_repository
 from coding_gym.workspace.host_git import HostGitError, run_git

@@ -3,8 +3,8 @@
 from dataclasses import replace
 from pathlib import Path
 
+from coding_gym.addresses import is_url
 from coding_gym.errors import InvalidTaskError
-from coding_gym.host.addresses import is_url
 from coding_gym.task import FolderTree, GitTree, Task
 from coding_gym.tasks.repositories import local_repository
 from coding_gym.tasks.task_row import row_error

@@ -7,8 +7,8 @@ from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
+from coding_gym.addresses import find_repository, is_url
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
-from coding_gym.host.addresses import find_repository, is_url
 from coding_gym.task import GitTree, Task, default_url
 
 _ABBREVIATED = re.compile(r"[0-9a-f]{7,39}")

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from filelock import Timeout
 
-from coding_gym.sandbox.folder_cache import PARTIAL, USED, FolderCache, key_lock, remove_leftovers
+from coding_gym.sandbox.folder_cache import LOCK, PARTIAL, FolderCache, key_lock, remove_leftovers
 
 # Folders of the cache, whose entries are folders or files; docs/environments.md describes them.
 _FILE_KINDS = ("logs", "plans")
@@ -97,9 +97,9 @@ def _remove(entry: CacheEntry) -> bool:
 def _entries(root: Path, kind: str) -> Iterator[CacheEntry]:
     is_file = kind in _FILE_KINDS
     for path in (root / kind).iterdir() if (root / kind).is_dir() else ():
-        if path.name.endswith((PARTIAL, ".lock")) or path.is_dir() == is_file:
+        if path.name.endswith((PARTIAL, LOCK)) or path.is_dir() == is_file:
             continue
-        marker = path.with_name(f"{path.name}{USED}")
+        lock = path.with_name(f"{path.name}{LOCK}")
         with suppress(OSError):  # another process has removed the entry
-            used_s = marker.stat().st_mtime if marker.exists() else path.stat().st_ctime
+            used_s = lock.stat().st_mtime if lock.exists() else path.stat().st_ctime
             yield CacheEntry(path=path, used_at=datetime.fromtimestamp(used_s, UTC))

@@ -6,8 +6,8 @@ import re
 from dataclasses import dataclass
 from pathlib import Path
 
+from coding_gym.addresses import find_repository, is_url, without_password
 from coding_gym.errors import CodingGymError, InvalidTaskError, TemplateError
-from coding_gym.host.addresses import find_repository, is_url, without_password
 from coding_gym.sandbox.folder_cache import FolderCache, key_lock
 from coding_gym.task import GitTree, Task
 from coding_gym.workspace.host_git import HostGitError, run_git

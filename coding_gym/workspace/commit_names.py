@@ -4,8 +4,8 @@ import os
 import tempfile
 from pathlib import Path
 
+from coding_gym.addresses import find_repository
 from coding_gym.errors import InvalidTaskError
-from coding_gym.host.addresses import find_repository
 from coding_gym.workspace.host_git import HostGitError, run_git
 
 

@@ -4,14 +4,13 @@ import contextlib
 import errno
 import hashlib
 import os
-import shutil
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
 from coding_gym.errors import InvalidTaskError
 from coding_gym.program_output import DISK_FULL
-from coding_gym.sandbox.layer_union import united
+from coding_gym.sandbox.layer_union import copy, united
 from coding_gym.task import FilesTree, FolderTree, Task
 from coding_gym.workspace.host_git import HostGitError, run_git
 
@@ -53,12 +52,7 @@ def write_tree(task: Task, tree: FilesTree | FolderTree, into: Path) -> None:
 
 def copy_files(folder: Path, into: Path) -> None:
     """Copies the files and symlinks of a folder, except nested repositories and byte code."""
-    for name, _ in _base_files(folder):
-        target = into / name
-        if not target.parent.is_dir():
-            for parent in reversed(target.parents):  # `mkdir(parents=True)` is recursive
-                parent.mkdir(exist_ok=True)
-        shutil.copy(folder / name, target, follow_symlinks=False)
+    copy(dict(_base_files(folder)), into, (os.geteuid(), os.getegid()))
 
 
 def _write_files(task: Task, tree: FilesTree, into: Path) -> None:

@@ -1,8 +1,8 @@
 """Builds layers of pytest and its dependencies, for interpreters in sandboxes."""
 
+import os
 import platform
 import py_compile
-import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -12,6 +12,7 @@ from pathlib import Path
 
 from coding_gym.errors import MissingDependencyError, TemplateError
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
+from coding_gym.sandbox.layer_union import copy
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxSpec
 from coding_gym.workspace.stamping import DEFAULT_DATE, stamp
@@ -145,9 +146,9 @@ def _copy(dist: Distribution, site: Path) -> None:
     """Copies a distribution's files, except commands and byte code."""
     if not dist.files:
         raise TemplateError(f"{dist.name} has no list of its files; reinstall it with pip")
-    for file in dist.files:
-        if ".." in file.parts or "__pycache__" in file.parts or file.is_absolute():
-            continue
-        target = site / file
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copyfile(Path(str(file.locate())), target)
+    files = {
+        str(file): Path(str(file.locate())).resolve()  # an installer may have made links
+        for file in dist.files
+        if not {"..", "__pycache__"} & {*file.parts} and not file.is_absolute()
+    }
+    copy(files, site, (os.geteuid(), os.getegid()))

@@ -70,13 +70,16 @@ def test_landlock_replaces_namespaces_for_root_with_a_warning(
     assert (process.stdout, process.stderr) == (expected, "")
 
 
+# Without them, only the start of the zygote can fail.
+@pytest.mark.parametrize("interpreter_caches", [(), (default_interpreter, interpreters._describe)])
 def test_a_failed_process_start_does_not_change_the_automatic_choice(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, interpreter_caches: tuple[Any, ...]
 ) -> None:
+    default_interpreter()
     failure = BlockingIOError(errno.EAGAIN, "Resource temporarily unavailable")
-    default_interpreter()  # cached, so that only the start of the zygote fails
     stop_zygotes()
-    _automatic.cache_clear()
+    for function in (_automatic, *interpreter_caches):
+        function.cache_clear()
     with monkeypatch.context() as patched:
         patched.setattr(subprocess, "Popen", raising(failure))
         with pytest.raises(SandboxError) as raised:

@@ -4,6 +4,7 @@ import os
 import shutil
 import socket
 import threading
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -163,19 +164,32 @@ def test_builds_get_certificates_and_package_sources(
         monkeypatch.setenv(name, "/opt/other")
     with make_sandbox(network=True) as sandbox:
         variables = dict(line.split("=", 1) for line in sandbox.run("env").output.splitlines())
-        listing = sandbox.run(f"cd {tmp_path}; ls; cat ca.pem").output
-        assert not sandbox.run(f"echo x > {tmp_path}/ca.pem").ok
+        certificate = sandbox.run("cat $PIP_CERT").output
+        assert not sandbox.run("echo x > $PIP_CERT").ok
+        assert not sandbox.run(f"ls {tmp_path}").ok
     assert (
         variables.items()
         >= {
             "PIP_INDEX_URL": "http://example.org/simple",
             "PIP_FIND_LINKS": f"{tmp_path}/links http://example.org/links",
-            "PIP_CERT": f"{tmp_path}/ca.pem",
             "HTTPS_PROXY": "http://proxy.example.org:3128",
         }.items()
     )
     assert not {"SECRET_TOKEN", "PIP_TARGET", "PIP_CONSTRAINT", "PIP_CONFIG_FILE"} & {*variables}
-    assert listing == "ca.pem\ncertificate"
+    assert certificate == "certificate"
+
+
+def test_builds_get_certificates_of_a_hidden_package(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bundle = tmp_path / "prefix" / "lib" / "python3.11" / "site-packages" / "certifi" / "cacert.pem"
+    bundle.parent.mkdir(parents=True)
+    bundle.write_text("certificate", encoding="utf-8")
+    monkeypatch.setenv("SSL_CERT_FILE", str(bundle))
+    python = replace(default_interpreter(), prefix=tmp_path / "prefix")
+    with make_sandbox(network=True, python=python) as sandbox:
+        assert sandbox.run("cat $SSL_CERT_FILE").output == "certificate"
+        assert sandbox.run(f"ls -A {bundle.parents[1]}").output == ""
 
 
 def test_a_changed_or_replaced_layer_is_used(tmp_path: Path) -> None:

@@ -5,17 +5,17 @@ interrupted copy leaves complete blobs, which the next attempt uses, and a parti
 next attempt removes.
 """
 
-import fcntl
 import os
 import re
 import shutil
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import suppress
 from pathlib import Path
+
+from filelock import FileLock
 
 from coding_gym.errors import MissingDependencyError, SandboxError
 from coding_gym.program_output import last_line
-from coding_gym.sandbox.folder_cache import FolderCache
+from coding_gym.sandbox.folder_cache import FolderCache, key_lock
 from coding_gym.sandbox.host_program import run_program
 from coding_gym.sandbox.images.layout import full_name, image_folder, layout_key
 
@@ -46,15 +46,18 @@ def fetch_image(image: str) -> Path:
         (folder / "blobs").symlink_to(Path("..", _BLOBS))  # shared by all images
         _copy(name, f"oci:{folder}")
 
+    cache, key = FolderCache(image_folder()), layout_key(name)
     try:
-        with _locked_blobs(fcntl.LOCK_SH):
-            return FolderCache(image_folder()).get(layout_key(name), build)
+        if cache.path(key).is_dir():  # another process may fetch other images for an hour
+            return cache.path(key)
+        with _locked_blobs():
+            return cache.get(key, build)
     except OSError as error:
         raise SandboxError(f"image {image!r} cannot be fetched: {error}") from error
 
 
 def remove_image(image: str) -> frozenset[str]:
-    """Removes an image, and all blobs that no other image uses; waits for running fetches.
+    """Removes an image, and all blobs that no other image uses; waits for a running fetch.
 
     The removed blobs include those of incomplete fetches.
 
@@ -65,7 +68,7 @@ def remove_image(image: str) -> frozenset[str]:
         OSError: A file cannot be removed.
     """
     folder = image_folder()
-    with _locked_blobs(fcntl.LOCK_EX):
+    with _locked_blobs():
         FolderCache(folder).remove(layout_key(full_name(image)))
         blobs = {path.name for path in folder.glob(f"{_BLOBS}/sha256/*")}
         indexes = folder.glob("*/index.json")
@@ -75,17 +78,10 @@ def remove_image(image: str) -> frozenset[str]:
     return frozenset(f"sha256:{digest}" for digest in unused_digests)
 
 
-@contextmanager
-def _locked_blobs(kind: int) -> Iterator[None]:
-    """Locks the blobs of all images: fetches share the lock, a removal holds it exclusively."""
-    blobs = image_folder() / _BLOBS
-    blobs.mkdir(parents=True, exist_ok=True)
-    descriptor = os.open(blobs, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, kind)
-        yield
-    finally:
-        os.close(descriptor)
+def _locked_blobs() -> FileLock:
+    """Returns the lock on the blobs of all images; one process at a time fetches or removes."""
+    (image_folder() / _BLOBS).mkdir(parents=True, exist_ok=True)
+    return key_lock(image_folder(), _BLOBS)
 
 
 def _digests(layout: Path) -> frozenset[str]:

@@ -41,7 +41,7 @@ BACKENDS = {
     "podman": Case(None, _WITHOUT_SNAPSHOTS),
     # The variant on kernels before 6.6.
     "namespace-on-disk": Case(
-        lambda: NamespaceBackend(changes="disk"), ("layers", "snapshots", "limits")
+        lambda: NamespaceBackend(changes="disk"), ("layers", "snapshots", "limits", "siblings")
     ),
 }
 

@@ -180,6 +180,7 @@ def test_exit_codes_and_signals_are_returned(backend: SandboxBackend) -> None:
             "true | false | (exit 5)": 5,
             "kill -TERM $$": 128 + 15,
             "kill -KILL $$": 128 + 9,
+            "kill -64 $$": 128 + 64,
             "bash -c 'kill -SEGV $$'; exit $?": 128 + 11,
         }.items():
             result = sandbox.run(command)

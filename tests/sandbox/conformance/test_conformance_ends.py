@@ -12,9 +12,10 @@ from typing import Any
 import pytest
 from sandbox_fixtures import AlivePipe, alive_pipe, first_pid, opened, output
 
-from coding_gym.errors import SandboxError
+from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.sandbox.docker_backend import DockerBackend
 from coding_gym.sandbox.docker_engine import connect
+from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
 from coding_gym.sandbox.spec import SandboxSpec
 
@@ -60,6 +61,24 @@ def test_all_processes_end_with_their_command(
         assert sandbox.run("true | true").num_leftovers == 0
 
 
+@pytest.mark.parametrize(
+    "command",
+    [
+        *("kill -9 -1", "kill -9 0", "kill -9 $PPID"),
+        "for number in {1..64}; do kill -$number 1; done; sleep 0.1",
+    ],
+)
+def test_a_killing_command_harms_only_itself(backend: SandboxBackend, command: str) -> None:
+    if backend.name == "landlock" and landlock_rules.abi() < 6:
+        pytest.skip("its commands can signal the first process")
+    with opened(backend) as sandbox:
+        assert not sandbox.run(command, timeout_s=20).timed_out
+        assert output(sandbox, "echo one") == "one\n"
+        result = sandbox.run(f"while :; do {command}; done", timeout_s=1)
+        assert (result.exit_code in {124, 137}, result.duration_s < 30) == (True, True)
+        assert output(sandbox, "echo two") == "two\n"
+
+
 def test_a_background_process_does_not_delay_the_result(sandbox: Sandbox) -> None:
     result = sandbox.run("echo seen; sleep 60 &", timeout_s=30)
     assert (result.timed_out, result.output) == (False, "seen\n")
@@ -78,17 +97,23 @@ def test_a_closed_sandbox_raises_and_can_be_closed_again(sandbox: Sandbox) -> No
             call()
 
 
-def test_opening_without_free_descriptors_raises_a_sandbox_error(backend: SandboxBackend) -> None:
-    with _no_free_descriptor():
-        with pytest.raises(SandboxError):
-            backend.open(SandboxSpec())
-        probe = backend.probe()
-    assert not probe.available
+def test_calls_without_free_descriptors_harm_no_sandbox(backend: SandboxBackend) -> None:
+    with opened(backend) as first:
+        with _no_free_descriptor() as descriptors:
+            assert not backend.probe().available
+            for call in (lambda: backend.open(SandboxSpec()), first.snapshot):
+                with pytest.raises((SandboxError, InvalidArgumentError)):  # docker has no snapshots
+                    call()
+            for _ in range(6):  # with one more at each attempt
+                os.close(descriptors.pop())
+                with suppress(SandboxError):
+                    backend.open(SandboxSpec()).close()
+        assert output(first, "echo alive") == "alive\n"
     backend.open(SandboxSpec()).close()
 
 
 @contextmanager
-def _no_free_descriptor() -> Iterator[None]:
+def _no_free_descriptor() -> Iterator[list[int]]:
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     descriptors: list[int] = []
     resource.setrlimit(resource.RLIMIT_NOFILE, (min(hard, 1024), hard))
@@ -96,7 +121,7 @@ def _no_free_descriptor() -> Iterator[None]:
         with suppress(OSError):
             while True:
                 descriptors.append(os.dup(0))
-        yield
+        yield descriptors
     finally:
         for descriptor in descriptors:
             os.close(descriptor)

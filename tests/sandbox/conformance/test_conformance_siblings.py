@@ -7,21 +7,38 @@ import sys
 import tempfile
 import threading
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from sandbox_fixtures import alive_pipe, num_descriptors, opened, output, tree
+from sandbox_fixtures import (
+    alive_pipe,
+    descendants,
+    helper_pid,
+    num_descriptors,
+    opened,
+    output,
+    tree,
+    wait_gone,
+)
 
+from coding_gym.errors import InvalidArgumentError, SandboxError
+from coding_gym.sandbox.docker_backend import DockerBackend
+from coding_gym.sandbox.docker_engine import connect
 from coding_gym.sandbox.ownership import process_folder
 from coding_gym.sandbox.protocol import Promise, SandboxBackend
 from coding_gym.sandbox.spec import SandboxSpec
 
-_NUM_CYCLES = 6
-# A process that owns a sandbox with a running command.
+# A process that owns a sandbox with a running command; its fork, which closes the sandbox in vain,
+# outlives it.
 _OWNER = """
-import pickle, sys
+import os, pickle, sys
 backend, spec, command = pickle.load(sys.stdin.buffer)
 with backend.open(spec) as sandbox:
+    if os.fork() == 0:
+        sandbox.close()
+        sys.stdin.read()
+        os._exit(0)
     sandbox.run(command)
 """
 
@@ -74,22 +91,63 @@ def test_eight_sandboxes_work_from_eight_threads(backend: SandboxBackend) -> Non
     assert answers == [f"{number}0 1 " for number in range(8)]
 
 
-def test_opening_and_closing_leaves_nothing_in_the_owner(backend: SandboxBackend) -> None:
-    def cycle() -> None:
-        with opened(backend, {"file": "x"}) as sandbox:
-            output(sandbox, "echo y > file")
+_LONG = pytest.param(300, marks=[pytest.mark.nightly, pytest.mark.timeout(1500)])
 
-    for _ in range(
-        _NUM_CYCLES
-    ):  # resources that are made once, as pools of connections, are no leak
-        cycle()
-    before = num_descriptors(), threading.active_count(), _num_temporary()
-    for _ in range(_NUM_CYCLES):
-        cycle()
-    after = num_descriptors(), threading.active_count(), _num_temporary()
+
+@pytest.mark.parametrize("num_cycles", [12, _LONG])
+def test_opening_and_closing_leaves_nothing(backend: SandboxBackend, num_cycles: int) -> None:
+    for number in range(12):  # resources that are made once, as pools of connections, are no leak
+        _use(backend, number)
+    before = _resources(backend)
+    for number in range(num_cycles):
+        _use(backend, number)
     # Other descriptors of this process vary; a leak grows with each sandbox.
-    for old, new in zip(before, after, strict=True):
-        assert new - old < _NUM_CYCLES
+    grown = [new - old for old, new in zip(before, _resources(backend), strict=True)]
+    assert max(grown) < num_cycles // 3
+
+
+def _use(backend: SandboxBackend, number: int) -> None:
+    """Opens a sandbox, uses it in a way that ``number`` selects, and closes it."""
+    with backend.open(SandboxSpec()) as sandbox:
+        output(sandbox, "echo x > file")
+        if number % 3 == 0:
+            assert sandbox.run("(setsid sleep 100 &); sleep 100 & echo on").num_leftovers >= 1
+        elif number % 3 == 1:
+            assert sandbox.run("sleep 10", timeout_s=0.05).timed_out
+        elif backend.name != "docker":
+            snapshot = sandbox.snapshot()
+            sandbox.restore(snapshot)
+            backend.open(snapshot.spec, snapshot=snapshot).close()
+            with pytest.raises(SandboxError):
+                backend.open(snapshot.spec, snapshot=replace(snapshot, data=snapshot.data[:-1]))
+    if number % 3 == 2:
+        with pytest.raises(InvalidArgumentError):
+            backend.open(SandboxSpec(layers=(Path("/no/such/folder"),)))
+
+
+def _resources(backend: SandboxBackend) -> tuple[int, ...]:
+    """Counts threads and temporary folders of this process, and resources of all its sandboxes.
+
+    Other processes of this user may add temporary folders meanwhile.
+    """
+    folder = process_folder(Path(tempfile.gettempdir()).resolve(), os.getpid())
+    zygotes, num_containers = [], 0
+    if isinstance(backend, DockerBackend):
+        num_containers = len(connect(backend._host).api.containers(all=True))
+    else:
+        zygote = helper_pid(backend)
+        server = descendants(zygote)[: backend.name == "namespace"]
+        # Processes of closed sandboxes.
+        wait_gone([pid for pid in descendants(zygote) if pid not in server], 30)
+        zygotes = [zygote, *descendants(zygote)]
+    mounts = [Path(f"/proc/{pid}/mounts").read_text("utf-8") for pid in zygotes]
+    return (
+        threading.active_count(),
+        len(list(folder.iterdir())),
+        len(zygotes) + num_containers,
+        sum(map(num_descriptors, ("self", *zygotes))),
+        sum(text.count("\n") for text in mounts),
+    )
 
 
 def test_a_sandbox_ends_when_its_owner_dies(backend: SandboxBackend) -> None:
@@ -110,10 +168,4 @@ def test_a_sandbox_ends_when_its_owner_dies(backend: SandboxBackend) -> None:
             owner.stdin.flush()
             alive.wait_opened()
             owner.kill()
-        assert alive.is_closed(10.0)
-
-
-def _num_temporary() -> int:
-    """Returns the number of this process's folders; other processes may add folders meanwhile."""
-    parent = Path(tempfile.gettempdir()).resolve()
-    return len(list(process_folder(parent, os.getpid()).iterdir()))
+            assert alive.is_closed(10.0)
