@@ -70,6 +70,7 @@ def call_entry(name: str, arguments: Any, **extra: Any) -> dict[str, Any]:
         f"I look around.\n```json\n{LS_JSON}\n```\nThen I go on.",
         f"<think>a <tool_call>x</tool_call></think>\nNow:\n<tool_call>{LS_JSON}</tool_call> ok?",
         f"[sic] <tool_call>{LS_JSON}</tool_call>",
+        f"In a <think> block I would call less.\n{LS_JSON}",
         f"That is it:\n{PYTHON}",
         f"<|tool_call_start|>[{LS_JSON}]<|tool_call_end|>",
         message(content=f"<tool_call>{LS_JSON}</tool_call>"),
@@ -115,6 +116,11 @@ EMPTY = (
     *("", "<|im_end|>", message(), "<think>Nothing left to do.", "<think>Hm.</think>\n"),
     *(f"<think>I call {hermes('ls')}", f"<think>{hermes('ls')}</think>", f"{LS_JSON}</think>"),
 )
+OTHER_MARKS = (  # marks after or inside calls
+    *("</tool_call>", "</function>", "</invoke>", "</function_calls>", "<|python_end|>"),
+    *("<|tool_call_end|>", "<tool_call|>", "</TOOLCALL>", "<|/tool_call|>", "</tool_calls>"),
+    *("<|END_ACTION|>", "<｜tool▁call▁end｜>", "<start_function_call>call:bash{command:ls}"),
+)
 UNREADABLE = (
     *(("auto", text) for text in EMPTY),
     ("auto", "<tool_call>two words</tool_call>"),
@@ -127,6 +133,8 @@ UNREADABLE = (
     ("auto", f"<tool_call>{LS_JSON}</tool_call>\n<tool_call>oops"),
     ("auto", 'commentary to=functions.bash json {"command": "ls'),
     ("auto", 'bash<\uff5ctool▁sep\uff5c>{"command": "ls"}<\uff5ctool▁call▁end\uff5c>'),
+    *(("auto", f"I ran ls.\n{mark}") for mark in OTHER_MARKS),
+    ("auto", f"<tool_call>two words</tool_call>\n<think>Hm.</think>\n{hermes('ls')}"),
     ("auto", "bash<arg_key>command</arg_key><arg_value>ls</arg_value></tool_call>"),
     ("auto", f"I must not reply with {LS_JSON}"),
     ("auto", "[bash('ls')]"),
@@ -212,6 +220,9 @@ def test_an_unknown_name_is_left_to_the_toolset() -> None:
         f"Or\n```json\n{EDIT_HALF}}}}}\n```\n?\n</think>\n{hermes('ls')}",
         f"<|channel>thought\nMaybe {hermes('git checkout .')}.\n<channel|>{hermes('ls')}",
         f"[THINK]Maybe {hermes('git checkout .')}.[/THINK]{hermes('ls')}",
+        f"<think>A.</think>\n<think>Maybe {hermes('git checkout .')}.</think>{hermes('ls')}",
+        f"<think>A.</think>\nI look.\n<think>Or\n{LS_JSON}?</think>\n{hermes('ls')}",
+        f"{hermes('ls')}\n<think>Or {hermes('git checkout .')}?</think>",
     ],
 )
 def test_calls_in_reasoning_never_run(text: str) -> None:
