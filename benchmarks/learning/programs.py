@@ -20,13 +20,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from coding_gym.patch import Patch
+from coding_gym.source_text import Edit, apply_edits
 from coding_gym.synthesis import Project, copy_project, write_rows
 from coding_gym.synthesis.hiding import hide
 from coding_gym.synthesis.project import keep_tree
@@ -100,7 +101,8 @@ def _task(name: str, project: Project, program: Mapping[str, Any], bug: Bug) -> 
     visible = hide({path: texts[path] for path, _ in hidden}, hidden)
     if visible is None:
         raise ValueError(f"{bug['task_id']}: its tests cannot be hidden")
-    broken = {bug["path"]: _edited(texts[bug["path"]], bug["edits"])}
+    edits = [Edit(bug["path"], *edit) for edit in bug["edits"]]
+    broken = {bug["path"]: apply_edits(texts[bug["path"]], edits)}
     gold = Patch.between(broken, {bug["path"]: texts[bug["path"]]}).text
     tests = Patch.between(visible, {path: texts[path] for path in visible}).text
     names = program["tests"]
@@ -121,12 +123,6 @@ def _task(name: str, project: Project, program: Mapping[str, Any], bug: Bug) -> 
         difficulty=bug["difficulty"],
         grading_timeout_s=_GRADING_TIMEOUT_S,
     )
-
-
-def _edited(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
-    for start, end, new in sorted(edits, reverse=True):
-        text = text[:start] + new + text[end:]
-    return text
 
 
 def main() -> None:
