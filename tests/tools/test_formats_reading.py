@@ -1,6 +1,8 @@
 """Reading of calls in a policy's text; text without calls; format errors."""
 
 import json
+import re
+from ast import literal_eval
 from typing import Any
 
 import pytest
@@ -159,6 +161,17 @@ def test_an_unreadable_or_empty_reply_is_a_one_line_error(tool_format: str, text
     parsed = parse(text, tool_format)
     assert parsed.calls == ()
     assert len(parsed.error.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["'ls'", "command=f'ls'", "command='a' 'b'", "command=ls", "command=1 + 1", "command='a'.b"],
+)
+def test_an_error_of_a_python_like_call_quotes_the_reply(arguments: str) -> None:
+    text = f"I list them:\n[bash({arguments})]"
+    excerpt = re.search(r""", at (['"])(.*?)\1 \(character \d+\)""", parse(text).error)
+    assert excerpt is not None
+    assert literal_eval(f"{excerpt[1]}{excerpt[2]}{excerpt[1]}") in text
 
 
 @pytest.mark.parametrize(
