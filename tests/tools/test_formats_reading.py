@@ -9,6 +9,7 @@ import pytest
 
 from coding_gym.calls import ToolCall
 from coding_gym.tools.formats import ParsedAction, ReplyParser
+from coding_gym.tools.formats.table import FORMATS
 from coding_gym.tools.schemas import array, boolean, function, integer
 
 SCHEMAS = (
@@ -169,7 +170,9 @@ def test_an_unreadable_or_empty_reply_is_a_one_line_error(tool_format: str, text
 )
 def test_an_error_of_a_python_like_call_quotes_the_reply(arguments: str) -> None:
     text = f"I list them:\n[bash({arguments})]"
-    excerpt = re.search(r""", at (['"])(.*?)\1 \(character \d+\)""", parse(text).error)
+    error = parse(text).error
+    assert error.endswith(FORMATS["pythonic"].example)
+    excerpt = re.search(r""", at (['"])(.*?)\1 \(character \d+\)""", error)
     assert excerpt is not None
     assert literal_eval(f"{excerpt[1]}{excerpt[2]}{excerpt[1]}") in text
 

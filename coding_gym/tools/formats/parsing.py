@@ -96,8 +96,8 @@ class ReplyParser:
                 raise FormatError("a reply must have one block of bash, got none")
             return self._finished(parsed, taken)
         except FormatError as failure:
-            expected = FORMATS.get(failure.tool_format, row).example.replace("\n", "\\n")
-            remedy = f"Expected, with a tool's name and arguments: {expected}"
+            example = FORMATS.get(failure.tool_format.rstrip("_"), row).example.replace("\n", "\\n")
+            remedy = f"Expected, with a tool's name and arguments: {example}"
             error = f"The reply could not be read: {failure}. {remedy}"
             return ParsedAction(text=text, error=" ".join(error.splitlines()))
 
@@ -142,8 +142,8 @@ def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
     groups["stray_"] = "|".join(filter(None, [*other_marks, *parts]))
     groups["thought_"] = f"{_OPENING}|{_CLOSING}"
     bare_bodies = {row.body for row in rows if row.is_bare}
-    groups["bare_json_"] = json_calls.BARE if "json" in bare_bodies else ""
-    groups["bare_python_"] = python_calls.BARE if "python" in bare_bodies else ""
+    groups["bare_"] = json_calls.BARE if "json" in bare_bodies else ""
+    groups["pythonic_"] = python_calls.BARE if "python" in bare_bodies else ""
     marks = "|".join(f"(?P<{name}>{mark})" for name, mark in groups.items() if mark)
     return re.compile(rf"(?=[<\[{{`]|\bto=|functools\[|commentary to=)(?:{marks})", re.MULTILINE)
 
@@ -238,7 +238,7 @@ class _Scan:
         text_before = f"\n{self.text[max(0, start - 40) : start]}"
         if text_before.rpartition("\n")[2].strip():
             return None
-        if name == "bare_python_":
+        if name == "pythonic_":
             is_auto = self.names != ("pythonic",)
             return python_calls.read_bare(self.text, start, self.tools, requires_known_tool=is_auto)
         if self.is_prose:
