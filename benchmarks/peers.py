@@ -1,20 +1,18 @@
 """Ways to run a command and to make a clean tree: this package and its alternatives."""
 
 import asyncio
-import io
 import logging
 import os
-import re
 import shutil
 import subprocess
-import tarfile
+import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import ExitStack
 from functools import cache
 from pathlib import Path
 
-from timing import AbsentError, Maker, Work, module
+from timing import ROOT, AbsentError, Maker, Work, module
 
 from coding_gym import load_tasks
 from coding_gym.sandbox import SandboxSpec, open_sandbox
@@ -26,7 +24,7 @@ _FILES_PER_FOLDER = 100
 _LINES = "".join(f"def function_{n}(x):\n    return x + {n}\n" for n in range(20))
 _GIT = ["git", "-c", "user.name=bench", "-c", "user.email=bench@example.org"]
 _IMAGE = "coding-gym-bench:git"
-_PROGRAMS = ("bash", "cat", "env", "git", "ls", "mkdir", "rm", "sh", "sleep", "true")
+_PROGRAMS = ("bash", "env", "git", "git-upload-pack", "sh", "sleep", "true")
 
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")  # litellm then downloads no prices
 os.environ.setdefault("MSWEA_SILENT_STARTUP", "1")
@@ -185,32 +183,10 @@ def image() -> str:
         raise AbsentError("docker is not installed; run: apt-get install docker.io")
     if subprocess.run(["docker", "version"], capture_output=True).returncode:  # noqa: S607 - PATH
         raise AbsentError("the Docker daemon does not reply; start it")
-    core = subprocess.run(
-        ["git", "--exec-path"],  # noqa: S607 - the user's git
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout.strip()
-    paths = [shutil.which(name) or "" for name in _PROGRAMS]
-    paths += [f"{core}/{name}" for name in ("git", "git-upload-pack")]
-    listing = subprocess.run(
-        ["ldd", *paths],  # noqa: S607 - the ldd in PATH
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    names = {*paths, *re.findall(r"(/[^ :]+) \(0x", listing)}
-    buffer = io.BytesIO()
-    with tarfile.open(fileobj=buffer, mode="w", dereference=True) as archive:
-        for name in sorted(names):
-            archive.add(name, str(Path(name).parent.resolve() / Path(name).name).lstrip("/"))
-        for name in ("bin", "lib", "lib64", "tmp", "root"):
-            entry = tarfile.TarInfo(name)
-            link = Path("/") / name
-            entry.mode = 0o777
-            entry.type = tarfile.SYMTYPE if link.is_symlink() else tarfile.DIRTYPE
-            entry.linkname = str(link.readlink()) if link.is_symlink() else ""
-            archive.addfile(entry)
-    command = ["docker", "import", "-c", f"ENV PATH=/usr/bin:/bin GIT_EXEC_PATH={core}", "-"]
-    subprocess.run([*command, _IMAGE], input=buffer.getvalue(), check=True, capture_output=True)
+    sys.path.append(str(ROOT / "tests" / "support"))
+    from image_fixtures import folder, programs, tar_of
+
+    archive = tar_of([folder("tmp", mode=0o1777), folder("root"), *programs(*_PROGRAMS)])
+    command = ["docker", "import", "-c", "ENV PATH=/bin", "-", _IMAGE]
+    subprocess.run(command, input=archive, check=True, capture_output=True)
     return _IMAGE

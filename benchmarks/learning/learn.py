@@ -11,9 +11,9 @@ trainer trains with each seed, two trainings at a time, in processes forked from
 and start from random weights, with the networks of ``examples/menu_policy.py``.
 
 The reward is the environment's, without shaping: 1 for a patch that passes the hidden tests,
-else 0. The bugs are of the kinds in `KINDS`. A policy plays every held-out task once. Each training
-adds a line to the results: settings, commit and machine; the learning curve as pairs of steps and
-resolved rate; and for each policy and program [resolved episodes, episodes, test runs].
+else 0. The bugs are of the kinds in `KINDS`. A policy plays every held-out task once, before and
+after the training. Each training adds a line to the results: settings, commit and machine; and for
+each policy and program [resolved episodes, episodes, test runs].
 """
 
 import argparse
@@ -24,9 +24,10 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
+from functools import partial
 from importlib.metadata import version
-from multiprocessing import connection
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -45,6 +46,7 @@ BASELINES: Mapping[str, Choose] = {
     "random": random_choice,
     "candidates in order until the tests pass": in_order,
 }
+_NUM_PROCESSES = 2
 _NUM_DRAWS = 10_000
 
 Counts = dict[str, list[int]]
@@ -95,21 +97,21 @@ def run_baselines(test: Path) -> dict[str, Any]:
     return {"trainer": "baselines", "seed": None, "played": played, "machine": machine()}
 
 
-def run_seed(train: Path, test: Path, trainer: str, seed: int, steps: int) -> dict[str, Any]:
-    """Trains with one seed, and returns the line of results.
+def run_seed(train: Path, test: Path, steps: int, choice: tuple[str, int]) -> dict[str, Any]:
+    """Trains once, and returns the line of results.
 
     Args:
         train: A file of tasks to train on.
         test: A file of tasks of other programs.
-        trainer: One of `TRAINERS`.
-        seed: Seed of tasks, network and actions.
         steps: Number of training steps.
+        choice: One of `TRAINERS`, and the seed of tasks, network and actions.
     """
+    trainer, seed = choice
     module = importlib.import_module(TRAINERS[trainer])
     learner = module.Learner(train, 1000 * seed)
     played = {"untrained": play(test, learner.choose(is_greedy=False), seed=seed)}
     start_s = time.perf_counter()
-    curve = learner.learn(steps)
+    learner.learn(steps)
     train_s = round(time.perf_counter() - start_s, 1)
     played["sampled"] = play(test, learner.choose(is_greedy=False), seed=seed)
     played["greedy"] = play(test, learner.choose(is_greedy=True), seed=seed)
@@ -119,7 +121,6 @@ def run_seed(train: Path, test: Path, trainer: str, seed: int, steps: int) -> di
         "seed": seed,
         "steps": steps,
         "train_s": train_s,
-        "curve": curve,
         "played": {name: counted(episodes) for name, episodes in played.items()},
         "settings": module.SETTINGS,
         "machine": machine(*module.PACKAGES),
@@ -150,12 +151,6 @@ def report(results: Path) -> None:
         programs = [count for counts in seeds for count in counts.values()]
         num_runs = sum(num for _, _, num in programs) / sum(num for _, num, _ in programs)
         print(f"| {policy} | {mean:.1f} [{low:.1f}, {high:.1f}] | {num_runs:.1f} |")
-    print("\nlearning curves, % of training episodes resolved")
-    for (trainer, seed), run in sorted(runs.items(), key=str):
-        if seed is not None:
-            tenths = [run["curve"][len(run["curve"]) * k // 10] for k in range(1, 10)]
-            shares = " ".join(f"{100 * share:.0f}" for _, share in [*tenths, run["curve"][-1]])
-            print(f"{trainer}, seed {seed}, {run['train_s'] / 60:.0f} min: {shares}")
 
 
 def rate(seeds: list[Counts]) -> tuple[float, float, float]:
@@ -177,32 +172,17 @@ def run_all(options: argparse.Namespace) -> None:
     train, test = (subset(options.bench, split, options.each) for split in SPLITS)
     keep(options.results, run_exploration(train, test))
     keep(options.results, run_baselines(test))
-
-    def train_once(trainer: str, seed: int) -> None:
-        keep(options.results, run_seed(train, test, trainer, seed, options.steps))
-
-    in_forks(train_once, [(name, seed) for name in options.trainers for seed in options.seeds])
-
-
-def in_forks(
-    function: Callable[..., object], calls: Iterable[tuple[Any, ...]], at_once: int = 2
-) -> None:
-    """Calls a function in forked processes, which inherit the cache; at most ``at_once`` run."""
-    context, processes, remaining = multiprocessing.get_context("fork"), list[Any](), list(calls)
-    while remaining or processes:
-        while remaining and len(processes) < at_once:
-            processes.append(context.Process(target=function, args=remaining.pop(0)))
-            processes[-1].start()
-        connection.wait([process.sentinel for process in processes])
-        for process in [process for process in processes if not process.is_alive()]:
-            processes.remove(process)
-            if process.exitcode:
-                raise SystemExit("a training failed; its error is above")
+    train_once = partial(run_seed, train, test, options.steps)
+    choices = product(options.trainers, options.seeds)
+    # Forked processes inherit the cache; each trains once.
+    with multiprocessing.get_context("fork").Pool(_NUM_PROCESSES, maxtasksperchild=1) as pool:
+        for line in pool.imap_unordered(train_once, choices):
+            keep(options.results, line)
 
 
 def keep(results: Path, line: Mapping[str, Any]) -> None:
     """Adds a line to the file of results."""
-    with results.open("a", encoding="utf-8") as file:  # each process writes a line by one call
+    with results.open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")
 
 

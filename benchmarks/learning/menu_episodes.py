@@ -1,9 +1,9 @@
 """Plays episodes of `MenuActions` on every task of a file, with any policy."""
 
-import threading
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeVar
@@ -87,7 +87,7 @@ def play(tasks: Path, choose: Choose, *, seed: int, workers: int = 2) -> list[Pl
 
     def play_task(env: gym.Env[Any, Any], task: Task) -> Played:
         draws = np.random.default_rng([seed, zlib.crc32(task.task_id.encode())])
-        observation, info = env.reset(options={"task_id": task.task_id})
+        observation, info = env.reset()
         num_runs = 0
         is_over = False
         while not is_over:
@@ -115,15 +115,13 @@ def explore(tasks: Path, workers: int = 4) -> list[Played]:
     """
 
     def explore_task(env: gym.Env[Any, Any], task: Task) -> Played:
-        options = {"task_id": task.task_id}
-
         def observe(action: int) -> Observation:
             observation: Observation
             observation, *_, info = env.step(action)
             _check(info)
             return observation
 
-        observation, _ = env.reset(options=options)
+        observation, _ = env.reset()
         candidates = np.flatnonzero(observation["candidates"][:, _EXISTS])
         passing_actions = []
         for action in (FIRST_CANDIDATE + candidates).tolist():
@@ -133,7 +131,7 @@ def explore(tasks: Path, workers: int = 4) -> list[Played]:
                 passing_actions.append(action)
         num_resolved = 0
         for action in passing_actions:
-            env.reset(options=options)
+            env.reset()
             env.step(action)
             *_, info = env.step(SUBMIT)
             num_resolved += _resolved(info)
@@ -150,23 +148,16 @@ def _visit(
     workers: int,
     max_turns: int,
 ) -> Iterator[T]:
-    """Yields the result of a function for each task of a file, with one env per thread."""
-    local = threading.local()
-    envs: list[gym.Env[Any, Any]] = []
+    """Yields the result of a function for each task of a file, and of an env of this task."""
 
-    def open_env() -> None:
-        settings = {**ENV_KWARGS, "max_turns": max_turns}
+    def visit_task(task: Task) -> T:
+        settings = {**ENV_KWARGS, "max_turns": max_turns, "task_ids": [task.task_id]}
         env = gym.make("CodingRepair-v0", tasks=str(tasks), **settings)
-        local.env = MenuActions(env, NUM_CANDIDATES)
-        envs.append(local.env)
+        with closing(MenuActions(env, NUM_CANDIDATES)) as menu:
+            return visit(menu, task)
 
-    try:
-        with ThreadPoolExecutor(workers, initializer=open_env) as pool:
-            selected = coding_gym.load_tasks(str(tasks))
-            yield from pool.map(lambda task: visit(local.env, task), selected)
-    finally:
-        for env in envs:
-            env.close()
+    with ThreadPoolExecutor(workers) as pool:
+        yield from pool.map(visit_task, coding_gym.load_tasks(str(tasks)))
 
 
 def _resolved(info: Mapping[str, Any]) -> bool:

@@ -1,6 +1,5 @@
 """PPO of RLlib as a learner for `learn.py`."""
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -50,17 +49,13 @@ class Learner:
         )
         self._algorithm = config.build_algo()
 
-    def learn(self, steps: int) -> list[tuple[int, float]]:
-        """Trains; returns steps and resolved rate of the last 100 episodes after each iteration."""
-        curve: list[tuple[int, float]] = []
+    def learn(self, steps: int) -> None:
+        """Trains, and prints the resolved rate of the last 100 episodes after each iteration."""
         num_steps = 0
         while num_steps < steps:
             sampled = self._algorithm.train()["env_runners"]
             num_steps = int(sampled["num_env_steps_sampled_lifetime"])
-            share = round(float(sampled.get("episode_return_mean", 0.0)), 4)
-            curve.append((num_steps, share))
-            print(f"{num_steps} steps, {share:.1%} of the last 100 resolved", file=sys.stderr)
-        return curve
+            print(f"{num_steps} steps, resolved: {sampled.get('episode_return_mean', 0.0):.1%}")
 
     def choose(self, *, is_greedy: bool) -> Choose:
         """Returns the policy; it samples its actions, or takes the most probable ones."""

@@ -5,13 +5,13 @@
 The programs are part of this package, or are source distributions with tests, which are downloaded.
 ``bugs.json.gz`` has the edits of each bug, the failing tests, and the hidden tests among them: half
 of the failing test functions, as `coding-gym tasks synthesize --show-failing` chose them. The agent
-sees the other half. The grader confirmed every bug when the file was made; see
-`docs/synthesis.md`. Tests that fail without any bug are excluded. ``train.jsonl`` has the tasks of
-three quarters of the programs, ``test.jsonl`` those of the others, by a digest of their names.
+sees the other half, of which the issue names up to three. The grader confirmed every bug when the
+file was made; see `docs/synthesis.md`. Tests that fail without any bug are excluded, and doctests,
+which policies can edit. ``train.jsonl`` has the tasks of three quarters of the programs,
+``test.jsonl`` those of the others, by a digest of their names.
 """
 
 import argparse
-import ast
 import gzip
 import hashlib
 import json
@@ -20,14 +20,14 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from coding_gym.patch import Patch
-from coding_gym.syntax import Function, first_line
+from coding_gym.source_text import Edit, apply_edits
 from coding_gym.synthesis import Project, copy_project, write_rows
 from coding_gym.synthesis.hiding import hide
 from coding_gym.synthesis.project import keep_tree
@@ -39,10 +39,9 @@ BUGS = Path(__file__).with_name("bugs.json.gz")
 _TEST_SHARE = 4  # one of four programs is for testing
 _GRADING_TIMEOUT_S = 10.0  # patches with endless loops use all of this time
 _INSTALL = "python -m pip install --quiet pytest --editable ."
-_MAX_NAMED = 3  # maximum number of failing tests in an issue
 
 Bug = Mapping[str, Any]
-"""A bug as ``bugs.json.gz`` has it: task_id, path, edits, hidden, failing, difficulty."""
+"""A bug as ``bugs.json.gz`` has it: task_id, path, edits, hidden, failing, named, difficulty."""
 
 
 def split_of(name: str) -> str:
@@ -90,13 +89,7 @@ def build(out: Path, workers: int) -> None:
     with ThreadPoolExecutor(workers) as pool:
         tasks = dict(zip(programs, pool.map(tasks_of, programs), strict=True))
     for split in SPLITS:
-        selected = [
-            task
-            for name in programs
-            if split_of(name) == split
-            for task in tasks[name]
-            if task.fail_to_pass
-        ]
+        selected = [task for name in programs if split_of(name) == split for task in tasks[name]]
         write_rows(selected, out / f"{split}.jsonl")
 
 
@@ -108,23 +101,21 @@ def _task(name: str, project: Project, program: Mapping[str, Any], bug: Bug) -> 
     visible = hide({path: texts[path] for path, _ in hidden}, hidden)
     if visible is None:
         raise ValueError(f"{bug['task_id']}: its tests cannot be hidden")
-    broken = {bug["path"]: _edited(texts[bug["path"]], bug["edits"])}
+    edits = [Edit(bug["path"], *edit) for edit in bug["edits"]]
+    broken = {bug["path"]: apply_edits(texts[bug["path"]], edits)}
     gold = Patch.between(broken, {bug["path"]: texts[bug["path"]]}).text
     tests = Patch.between(visible, {path: texts[path] for path in visible}).text
     names = program["tests"]
-    failing_tests = tuple(names[n] for n in bug["failing"] if not is_doctest(names[n]))
+    issue = ["These tests fail:", *(f"- {test}" for test in bug["named"])]
+    issue.append("Find the bug and repair it.\n")
     return replace(
-        project.task(bug["task_id"], _report(failing_tests, texts, hidden)),
+        project.task(bug["task_id"], "\n".join(issue)),
         repo=name,
         tree=FolderTree(str(project.folder), gold + tests),
         gold_patch=gold,
         test_patch=tests,
-        fail_to_pass=failing_tests,
-        pass_to_pass=tuple(
-            test
-            for number, test in enumerate(names)
-            if number not in bug["failing"] and not is_doctest(test)
-        ),
+        fail_to_pass=tuple(names[number] for number in bug["failing"]),
+        pass_to_pass=tuple(test for n, test in enumerate(names) if n not in bug["failing"]),
         excluded_tests=tuple(program["excluded"]),
         visible_test_command=shlex.join(
             ["python", "-m", "pytest", "-q", *(f"--deselect={t}" for t in program["excluded"])]
@@ -132,50 +123,6 @@ def _task(name: str, project: Project, program: Mapping[str, Any], bug: Bug) -> 
         difficulty=bug["difficulty"],
         grading_timeout_s=_GRADING_TIMEOUT_S,
     )
-
-
-def is_doctest(test: str) -> bool:
-    """Returns whether a test is a doctest, which is in the source, where policies can edit it."""
-    name = test.partition("::")[2].partition("[")[0]
-    return "." in name.partition("::")[0]
-
-
-def _edited(text: str, edits: Iterable[tuple[int, int, str]]) -> str:
-    for start, end, new in sorted(edits, reverse=True):
-        text = text[:start] + new + text[end:]
-    return text
-
-
-def _report(
-    failing_tests: Iterable[str], texts: Mapping[str, str], hidden: Iterable[tuple[str, int]]
-) -> str:
-    """Returns an issue that names some of the visible failing tests."""
-    names = [_functions(texts[path]).get(line, "") for path, line in hidden]
-    hidden_names = {name.rpartition(".")[2] for name in names}  # inheriting classes have them too
-    visible: dict[str, None] = {}
-    for test in failing_tests:
-        path, _, name = test.partition("[")[0].partition("::")
-        if name.rpartition("::")[2] not in hidden_names:
-            visible[f"{path}::{name}"] = None
-    lines = [f"- {name}" for name in list(visible)[:_MAX_NAMED]]
-    return "\n".join(["These tests fail:", *lines, "Find the bug and repair it."]) + "\n"
-
-
-def _functions(text: str) -> dict[int, str]:
-    """Returns the dotted name of every function by its first line."""
-    names = {}
-
-    def visit(node: ast.AST, prefix: str) -> None:
-        for child in ast.iter_child_nodes(node):
-            if isinstance(child, (Function, ast.ClassDef)):
-                if isinstance(child, Function):
-                    names[first_line(child)] = prefix + child.name
-                visit(child, f"{prefix}{child.name}.")
-            else:
-                visit(child, prefix)
-
-    visit(ast.parse(text), "")
-    return names
 
 
 def main() -> None:

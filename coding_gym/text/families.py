@@ -21,7 +21,7 @@ class _Family:
 
     tokens: tuple[str, ...] = ()
     stops: tuple[str, ...] = ()
-    reasoning: tuple[str, ...] = ()
+    reasoning: tuple[()] | tuple[str, str] = ()
 
 
 _FAMILIES = (

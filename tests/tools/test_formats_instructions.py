@@ -2,15 +2,12 @@
 
 import json
 import random
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from model_server import TEMPLATE, save_tokenizer
-from written_calls import write_call
 
-from coding_gym.calls import ToolCall
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.text.tokenizers import get_tokenizer
@@ -22,7 +19,7 @@ from coding_gym.tools.formats import (
     explains_format,
     system_prompt,
 )
-from coding_gym.tools.formats.table import FORMATS
+from coding_gym.tools.formats.table import FORMATS, row_of
 from coding_gym.tools.schemas import function, integer
 
 SCHEMAS = (
@@ -144,29 +141,32 @@ def test_a_tokenizer_reads_calls_by_its_response_template(
 
 # -- Written calls --------------------------------------------------------------------------------
 
-CALLS = (
-    ToolCall("edit", {"path": 'a "b" TOOL_NAME\\n.py', "line": 3}),
-    ToolCall("bash", {"command": "echo ARGUMENT 'VALUE'\nls"}),
-    ToolCall("submit"),
-)
-EDIT = function("edit", "Edits.", {"path": "The file", "line": integer("Where")}, ["line"])
+
+def write_call(command: str, tool_format: str) -> str:
+    """Returns a call of ``bash`` in the form of the format's example in the table."""
+    row = row_of(tool_format)
+    example = row.example.replace("TOOL_NAME", "bash").replace("ARGUMENT", "command")
+    if row.body in ("tags", "gemma", "block"):  # values are written without escapes
+        return example.replace("VALUE", command)
+    if row.body == "python":
+        return example.replace('"VALUE"', repr(command))
+    text = json.dumps(command, ensure_ascii=False)
+    in_string = json.dumps(text, ensure_ascii=False)[1:-1]  # for an object in a JSON string
+    return example.replace('\\"VALUE\\"', in_string).replace('"VALUE"', text)
 
 
 @pytest.mark.parametrize("tool_format", [*WRITTEN, "bash_block"])
 def test_a_written_call_can_be_read(tool_format: str) -> None:
-    row, schemas = FORMATS.get(tool_format, FORMATS["json"]), (*SCHEMAS, EDIT)
-    for call in CALLS if row.body != "block" else CALLS[1:]:
-        parsed = ReplyParser(tool_format, schemas).read(write_call(call, tool_format))
-        assert [replace(c, call_id="") for c in parsed.calls] == [call]
+    row = FORMATS.get(tool_format, FORMATS["json"])
     for text in HARD:
         is_end = text in row.example and row.body in ("tags", "gemma", "block")
         if is_end or (row.body == "block" and "```" in text):
             continue  # ends the value
-        call = ToolCall("bash", {"command": f"cat{text}x{text}"})
+        command = f"cat{text}x{text}"
         for reader in {tool_format, "auto"}:
-            parser = ReplyParser(reader, schemas, text_formats=("bash_block",))
-            parsed = parser.read(write_call(call, tool_format))
-            assert [c.arguments for c in parsed.calls] == [call.arguments], (text, parsed)
+            parser = ReplyParser(reader, SCHEMAS, text_formats=("bash_block",))
+            parsed = parser.read(write_call(command, tool_format))
+            assert [c.arguments for c in parsed.calls] == [{"command": command}], (text, parsed)
 
 
 @pytest.mark.parametrize("submit", SUBMITS)
@@ -191,7 +191,7 @@ def random_reply(rng: random.Random) -> str:
     if rng.random() < 0.2:
         opening, closing = rng.choice(LISTS)
         return opening + ", ".join(rng.choices(ITEMS, k=rng.randrange(1, 4))) + closing
-    text = write_call(ToolCall("bash", {"command": "ls -la"}), rng.choice(WRITTEN))
+    text = write_call("ls -la", rng.choice(WRITTEN))
     for _ in range(rng.randrange(1, 4)):
         start = rng.randrange(len(text) + 1)
         end = start + rng.randrange(4)

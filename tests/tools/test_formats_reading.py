@@ -1,12 +1,15 @@
 """Reading of calls in a policy's text; text without calls; format errors."""
 
 import json
+import re
+from ast import literal_eval
 from typing import Any
 
 import pytest
 
 from coding_gym.calls import ToolCall
 from coding_gym.tools.formats import ParsedAction, ReplyParser
+from coding_gym.tools.formats.table import FORMATS
 from coding_gym.tools.schemas import array, boolean, function, integer
 
 SCHEMAS = (
@@ -70,6 +73,7 @@ def call_entry(name: str, arguments: Any, **extra: Any) -> dict[str, Any]:
         f"I look around.\n```json\n{LS_JSON}\n```\nThen I go on.",
         f"<think>a <tool_call>x</tool_call></think>\nNow:\n<tool_call>{LS_JSON}</tool_call> ok?",
         f"[sic] <tool_call>{LS_JSON}</tool_call>",
+        f"In a <think> block I would call less.\n{LS_JSON}",
         f"That is it:\n{PYTHON}",
         f"<|tool_call_start|>[{LS_JSON}]<|tool_call_end|>",
         message(content=f"<tool_call>{LS_JSON}</tool_call>"),
@@ -115,6 +119,11 @@ EMPTY = (
     *("", "<|im_end|>", message(), "<think>Nothing left to do.", "<think>Hm.</think>\n"),
     *(f"<think>I call {hermes('ls')}", f"<think>{hermes('ls')}</think>", f"{LS_JSON}</think>"),
 )
+OTHER_MARKS = (  # marks after or inside calls
+    *("</tool_call>", "</function>", "</invoke>", "</function_calls>", "<|python_end|>"),
+    *("<|tool_call_end|>", "<tool_call|>", "</TOOLCALL>", "<|/tool_call|>", "</tool_calls>"),
+    *("<|END_ACTION|>", "<｜tool▁call▁end｜>", "<start_function_call>call:bash{command:ls}"),
+)
 UNREADABLE = (
     *(("auto", text) for text in EMPTY),
     ("auto", "<tool_call>two words</tool_call>"),
@@ -127,6 +136,8 @@ UNREADABLE = (
     ("auto", f"<tool_call>{LS_JSON}</tool_call>\n<tool_call>oops"),
     ("auto", 'commentary to=functions.bash json {"command": "ls'),
     ("auto", 'bash<\uff5ctool▁sep\uff5c>{"command": "ls"}<\uff5ctool▁call▁end\uff5c>'),
+    *(("auto", f"I ran ls.\n{mark}") for mark in OTHER_MARKS),
+    ("auto", f"<tool_call>two words</tool_call>\n<think>Hm.</think>\n{hermes('ls')}"),
     ("auto", "bash<arg_key>command</arg_key><arg_value>ls</arg_value></tool_call>"),
     ("auto", f"I must not reply with {LS_JSON}"),
     ("auto", "[bash('ls')]"),
@@ -151,6 +162,19 @@ def test_an_unreadable_or_empty_reply_is_a_one_line_error(tool_format: str, text
     parsed = parse(text, tool_format)
     assert parsed.calls == ()
     assert len(parsed.error.splitlines()) == 1
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    ["'ls'", "command=f'ls'", "command='a' 'b'", "command=ls", "command=1 + 1", "command='a'.b"],
+)
+def test_an_error_of_a_python_like_call_quotes_the_reply(arguments: str) -> None:
+    text = f"I list them:\n[bash({arguments})]"
+    error = parse(text).error
+    assert error.endswith(FORMATS["pythonic"].example)
+    excerpt = re.search(r""", at (['"])(.*?)\1 \(character \d+\)""", error)
+    assert excerpt is not None
+    assert literal_eval(f"{excerpt[1]}{excerpt[2]}{excerpt[1]}") in text
 
 
 @pytest.mark.parametrize(
@@ -212,6 +236,9 @@ def test_an_unknown_name_is_left_to_the_toolset() -> None:
         f"Or\n```json\n{EDIT_HALF}}}}}\n```\n?\n</think>\n{hermes('ls')}",
         f"<|channel>thought\nMaybe {hermes('git checkout .')}.\n<channel|>{hermes('ls')}",
         f"[THINK]Maybe {hermes('git checkout .')}.[/THINK]{hermes('ls')}",
+        f"<think>A.</think>\n<think>Maybe {hermes('git checkout .')}.</think>{hermes('ls')}",
+        f"<think>A.</think>\nI look.\n<think>Or\n{LS_JSON}?</think>\n{hermes('ls')}",
+        f"{hermes('ls')}\n<think>Or {hermes('git checkout .')}?</think>",
     ],
 )
 def test_calls_in_reasoning_never_run(text: str) -> None:

@@ -1,5 +1,6 @@
 """Each row of the table reads literal replies of its models, but no truncated reply."""
 
+import re
 from typing import Any
 
 import pytest
@@ -161,6 +162,11 @@ PAIRS = (
 )
 EDIT = ToolCall("edit", {"path": "a.py", "line": 3})
 
+THE_ARGUMENTS = re.compile(
+    r"""(?s)\\?"path.*3(?=\})|path='a.py', line=3|line:3,path:.*\|>(?=\})"""
+    r"|\s*<[^<>]*(?:parameter|arg_key).*(?:parameter|arg_value)>"
+)
+
 
 def parse(text: str, tool_format: str = "auto") -> ParsedAction:
     return ReplyParser(tool_format, SCHEMAS).read(text)
@@ -183,6 +189,13 @@ def test_literal_replies_are_read(name: str) -> None:
             assert parsed.error == "", (reader, text)
             assert parsed.text in ("", "<think></think>"), reader
             assert parsed.reasoning == ("R" if "analysis" in text else ""), reader
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_a_call_without_arguments_is_read(name: str) -> None:
+    text = THE_ARGUMENTS.sub("", ROWS[name][0].replace("edit", "submit"))
+    for reader in (name, "auto"):
+        assert calls_of(parse(text, reader)) == [("submit", {})], text
 
 
 @pytest.mark.parametrize("name", ROWS)

@@ -183,21 +183,10 @@ def test_a_prompt_explains_whether_the_shell_persists(toolset: Toolset) -> None:
     assert ["goes on in the same shell" in prompt for prompt in prompts] == [False, is_explained]
 
 
-def test_a_reply_without_a_call_gets_a_message(toolset: Toolset) -> None:
-    assert toolset.no_call_reply.strip()
-    assert toolset.no_call_ends == (toolset.name == "nano")
-
-
 def test_a_second_toolset_with_the_same_name_is_refused() -> None:
     register_toolset(get_toolset("nano"))
     with pytest.raises(InvalidArgumentError, match="'nano'"):
         register_toolset(replace(get_toolset("nano")))
-
-
-def test_a_parameter_can_have_any_name() -> None:
-    names = ["optional", "name", "description", "parameters"]
-    tool = Tool(name="t", description="T.", run=lambda *_: "", parameters=dict.fromkeys(names, "x"))
-    assert tool.schema["function"]["parameters"]["required"] == names
 
 
 @pytest.mark.parametrize(

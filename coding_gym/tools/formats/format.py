@@ -67,7 +67,7 @@ class Format:
         argument: Pattern of the tag that opens an argument, with the argument's name as the group.
         argument_closes: Pattern of the tag that closes an argument.
         on_lines: Whether one line end on each side of a value is part of the tags.
-        parts: Pattern of parts of a call, which are a format error without its opening mark.
+        parts: Pattern of other marks that are a format error without the opening mark.
         example: A call of ``TOOL_NAME`` with the argument ``ARGUMENT``, whose value is ``VALUE``.
     """
 

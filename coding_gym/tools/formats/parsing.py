@@ -28,8 +28,13 @@ _READERS: Mapping[str, Callable[[Format, str, int, KnownTools], Piece]] = {
     "gemma": python_calls.read_python,
     "block": tag_calls.read_block,
 }
-_CLOSING = "|".join(re.escape(closing) for _, closing in REASONING)
-_END_OF_THOUGHT = re.compile(rf"^(?:{_CLOSING})|(?:{_CLOSING})(?=[ \t\r]*$)", re.MULTILINE)
+_CLOSING_OF = dict(REASONING)
+_CLOSING = "|".join(map(re.escape, _CLOSING_OF.values()))
+_OPENING = "|".join(map(re.escape, _CLOSING_OF))
+# The end of reasoning whose opening mark is missing.
+_END_OF_THOUGHT = re.compile(
+    rf"(?:(?!{_OPENING})[\s\S])*?(?:^(?:{_CLOSING})|(?:{_CLOSING})(?=[ \t\r]*$))", re.MULTILINE
+)
 # Marks around plain text or nothing.
 _IGNORED = re.compile(r"<\|(?:START|END)_(?:RESPONSE|TEXT)\|>|```(?:json|tool_call)?\s*```")
 _EMPTY = "there is no content and no tool call"
@@ -91,8 +96,8 @@ class ReplyParser:
                 raise FormatError("a reply must have one block of bash, got none")
             return self._finished(parsed, taken)
         except FormatError as failure:
-            expected = FORMATS.get(failure.tool_format, row).example.replace("\n", "\\n")
-            remedy = f"Expected, with a tool's name and arguments: {expected}"
+            example = FORMATS.get(failure.tool_format.rstrip("_"), row).example.replace("\n", "\\n")
+            remedy = f"Expected, with a tool's name and arguments: {example}"
             error = f"The reply could not be read: {failure}. {remedy}"
             return ParsedAction(text=text, error=" ".join(error.splitlines()))
 
@@ -127,18 +132,18 @@ def _auto(text_formats: Collection[str] = ()) -> tuple[str, ...]:
 def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
     """Returns the pattern of all marks of these rows, in groups with the names of the rows.
 
-    Marks of the remaining rows, and parts of calls, are in the group ``stray_``.
+    Marks of the remaining rows, and marks inside or after calls, are in the group ``stray_``.
     """
     rows = [FORMATS[name] for name in names]
     groups = {row.name: row.opens for row in rows if row.opens}
     other_marks = [FORMATS[name].opens for name in _auto() if name not in names]
-    parts = [row.parts for row in FORMATS.values()]
+    parts = [part for name in _auto() for part in (FORMATS[name].parts, FORMATS[name].closes)]
     groups["section_"] = "|".join(dict.fromkeys(row.section for row in rows if row.section))
     groups["stray_"] = "|".join(filter(None, [*other_marks, *parts]))
-    groups["thought_"] = _CLOSING
+    groups["thought_"] = f"{_OPENING}|{_CLOSING}"
     bare_bodies = {row.body for row in rows if row.is_bare}
-    groups["bare_json_"] = json_calls.BARE if "json" in bare_bodies else ""
-    groups["bare_python_"] = python_calls.BARE if "python" in bare_bodies else ""
+    groups["bare_"] = json_calls.BARE if "json" in bare_bodies else ""
+    groups["pythonic_"] = python_calls.BARE if "python" in bare_bodies else ""
     marks = "|".join(f"(?P<{name}>{mark})" for name, mark in groups.items() if mark)
     return re.compile(rf"(?=[<\[{{`]|\bto=|functools\[|commentary to=)(?:{marks})", re.MULTILINE)
 
@@ -146,8 +151,8 @@ def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
 class _Scan:
     """Reads one reply from mark to mark.
 
-    A reply can begin with reasoning. Its opening mark is missing if the chat template writes it;
-    calls before its closing mark are ignored.
+    Calls in reasoning are ignored. If the chat template writes the first opening mark, the reply
+    begins with reasoning without this mark.
 
     Args:
         text: The reply.
@@ -163,6 +168,7 @@ class _Scan:
     def _begin(self, start: int) -> None:
         """Starts reading at a position; the text before it is reasoning."""
         self.thought, self.text = self.text[:start].rstrip(), self.text[start:].strip()
+        self.last_closings = {mark: self.text.rfind(mark) for mark in _CLOSING_OF.values()}
         self.position = 0
         self.calls: list[ToolCall] = []
         self.blocks: list[ToolCall] = []
@@ -171,26 +177,37 @@ class _Scan:
         self.has_section = self.is_prose = False
 
     def read(self) -> ParsedAction:
-        for opening, closing in REASONING:
-            if self.text.startswith(opening):
-                end = self.text.find(closing)
-                self._begin(len(self.text) if end < 0 else end + len(closing))
-                break
         while mark := self.marks.search(self.text, self.position):
             self.prose.append(self.text[self.position : mark.start()])
-            if mark.lastgroup == "thought_" and not self.thought:
-                self._begin(mark.end())
+            if mark.lastgroup == "thought_":
+                self._skip_reasoning(mark)
                 continue
             try:
                 self.position = self._read_mark(mark)
             except FormatError as error:
-                thought_end = _END_OF_THOUGHT.search(self.text, mark.end())
+                thought_end = _END_OF_THOUGHT.match(self.text, mark.end())
                 if self.thought or thought_end is None:
                     error.tool_format = error.tool_format or mark.lastgroup or ""
                     raise
                 self._begin(thought_end.end())  # the call is part of the reasoning
         self.prose.append(self.text[self.position :])
         return self._result()
+
+    def _skip_reasoning(self, mark: re.Match[str]) -> None:
+        """Moves to the end of the reasoning that a mark opens, or behind a closing mark."""
+        start, end = mark.span()
+        is_first = not self.thought
+        if closing := _CLOSING_OF.get(mark[0]):
+            is_first = is_first and start == 0
+            if self.last_closings[closing] > start:
+                end = self.text.index(closing, end) + len(closing)
+            elif is_first:
+                end = len(self.text)
+        if is_first:
+            self._begin(end)
+        else:
+            self.prose.append(self.text[start:end])
+            self.position = end
 
     def _read_mark(self, mark: re.Match[str]) -> int:
         """Reads the call or text at a mark; returns the position after it."""
@@ -219,9 +236,9 @@ class _Scan:
     def _read_bare(self, name: str, start: int) -> Piece | None:
         """Reads a call without marks at the start of a line; returns None for other text."""
         text_before = f"\n{self.text[max(0, start - 40) : start]}"
-        if name == "thought_" or text_before.rpartition("\n")[2].strip():
+        if text_before.rpartition("\n")[2].strip():
             return None
-        if name == "bare_python_":
+        if name == "pythonic_":
             is_auto = self.names != ("pythonic",)
             return python_calls.read_bare(self.text, start, self.tools, requires_known_tool=is_auto)
         if self.is_prose:
@@ -237,7 +254,8 @@ class _Scan:
         if self.thought and not self.text:
             raise FormatError(f"{_EMPTY} after its reasoning")
         text = _IGNORED.sub("", "".join(self.prose)).strip()
-        if json_calls.mentions_call(text):
+        spoken = [part for part in self.prose if not part.startswith(tuple(_CLOSING_OF))]
+        if json_calls.mentions_call("".join(spoken)):
             raise FormatError("a call without marks must begin a line")
         if self.has_section and not calls:
             raise FormatError("there is no call between the marks")

@@ -51,6 +51,7 @@ def _read_calls(text: str, position: int, *, is_gemma: bool = False) -> tuple[li
 
     A call in a list can also be an object, as models of LFM2 write it on request.
     """
+    start = position
     parts: list[str] = []  # pieces of the calls' JSON text
     closers: list[tuple[str, str]] = []
     while not parts or closers:
@@ -75,7 +76,11 @@ def _read_calls(text: str, position: int, *, is_gemma: bool = False) -> tuple[li
             parts.append(json_closer)
         else:
             parts.append(_json_token(token, mark))
-    value = decode_whole("".join(parts))
+    try:
+        value = decode_whole("".join(parts))
+    except FormatError as error:  # its position is one in the JSON text
+        rule = str(error).partition(", at ")[0]
+        raise FormatError.at(f"{rule}; each argument has a name", text, start) from None
     items = value if isinstance(value, list) else [value]
     return [read_call(item) for item in items], position
 
@@ -89,6 +94,8 @@ def _json_token(token: re.Match[str], mark: str | None) -> str:
     if token["key"]:
         return f"{to_json(token['key'])}: "
     word = token["word"] or ""
+    if word.isidentifier() and word not in (*_WORDS, *_WORDS.values()):
+        raise FormatError.at("a value must be a literal", token.string, token.start("word"))
     return mark or f" {_WORDS.get(word, word.lstrip('+'))}"
 
 

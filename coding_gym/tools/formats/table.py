@@ -60,7 +60,7 @@ _TABLE: tuple[Format, ...] = (
         argument=r"<parameter=([^<>\n]*)>",
         argument_closes="</parameter>",
         on_lines=True,
-        parts=r"<parameter=[^<>\n]|</function>",
+        parts=r"<parameter=[^<>\n]",
         example="<tool_call>\n<function=TOOL_NAME>\n<parameter=ARGUMENT>\nVALUE\n</parameter>\n</function>\n"
         "</tool_call>",
     ),
@@ -95,9 +95,7 @@ _TABLE: tuple[Format, ...] = (
         opens=r"<function_calls>\s*(?=[^\W\d][\w.-]*\()",
         example='<function_calls>TOOL_NAME(ARGUMENT="VALUE")</function_calls>',
     ),
-    replace(  # after olmo3: both read <function_calls>
-        _invoke("minimax_m2", "", "minimax:tool_call"), parts="</invoke>"
-    ),
+    _invoke("minimax_m2", "", "minimax:tool_call"),  # after olmo3: both read <function_calls>
     replace(
         _python("pythonic", "<|python_start|>", "<|python_end|>"),
         is_bare=True,
@@ -109,7 +107,7 @@ _TABLE: tuple[Format, ...] = (
         body="gemma",
         opens=r"<\|tool_call>",
         closes=r"<tool_call\|>",
-        parts=r"<tool_call\|>|<end_function_call>",  # the second is FunctionGemma's
+        parts=r"<(?:start|end)_function_call>",  # FunctionGemma's
         example='<|tool_call>call:TOOL_NAME{ARGUMENT:<|"|>VALUE<|"|>}<tool_call|>',
     ),
     # -- JSON ---------------------------------------------------------------------------------
@@ -129,21 +127,17 @@ _TABLE: tuple[Format, ...] = (
     ),
     replace(  # also NanoAgent, which writes a list of calls
         _list("hermes", "<tool_call>", "</tool_call>"),
-        parts="</?tool_call>",
         example=UNEXPLAINED["auto"],
     ),
-    replace(_list("nemotron", "<TOOLCALL>", "</TOOLCALL>"), parts="</TOOLCALL>"),
+    _list("nemotron", "<TOOLCALL>", "</TOOLCALL>"),
     replace(  # also Phi-4
         _list("granite", "<|tool_call|>", "<|/tool_call|>"),
         opens=r"<\|tool_call\|>|functools(?=\[)",
         example=f"<|tool_call|>[{CALL}]",
     ),
-    replace(  # also Hunyuan
-        _list("jamba", "<tool_calls>", "</tool_calls>"), parts="</tool_calls>"
-    ),
+    _list("jamba", "<tool_calls>", "</tool_calls>"),  # also Hunyuan
     replace(
         _list("cohere", "<|START_ACTION|>", "<|END_ACTION|>"),
-        parts=r"<\|END_ACTION\|>",
         example='<|START_ACTION|>[{"tool_call_id": "0", "tool_name": "TOOL_NAME", "parameters": '
         '{"ARGUMENT": "VALUE"}}]<|END_ACTION|>',
     ),
@@ -181,7 +175,7 @@ _TABLE: tuple[Format, ...] = (
         r"<\|tool_call_argument_begin\|>",
         closes=r"<\|tool_call_end\|>",
         section=r"<\|tool_calls?_section_(?:begin|end)\|>",
-        parts=r"<\|tool_call_(?:argument_begin|end)\|>",
+        parts=r"<\|tool_call_argument_begin\|>",
         example="<|tool_calls_section_begin|><|tool_call_begin|>functions.TOOL_NAME:0"
         '<|tool_call_argument_begin|>{"ARGUMENT": "VALUE"}<|tool_call_end|>'
         "<|tool_calls_section_end|>",
