@@ -109,11 +109,19 @@ class Report(JsonRecord):
             if value != "-"
         )
         failures = (f"{s.name}: {s.count} of {s.total}; remedy: {s.remedy}" for s in self.health)
-        return "\n".join((headline, *rates, *self.caveats, *failures))
+        notes = [self._ks_note()] if self.num_attempts else []
+        return "\n".join((headline, *rates, *notes, *self.caveats, *failures))
 
     def values(self, metric: str) -> dict[str, list[float]]:
         """Returns the values of a measure by task id; attempts without the measure are excluded."""
         return _by_task(self.attempts, metric)
+
+    def _ks_note(self) -> str:
+        """Returns a sentence with each k of pass@k, and the option for larger values."""
+        return (
+            f"pass@k is estimated for k = {', '.join(['1', *self.pass_at_k])}; more attempts per "
+            "task give a larger k: coding-gym eval --out RUN --resume --attempts K"
+        )
 
     def to_markdown(self) -> str:
         """Returns the report as a Markdown page of tables."""
@@ -128,7 +136,7 @@ class Report(JsonRecord):
             *(f"> **Note:** {caveat}" for caveat in self.caveats),
             markdown_table(("rate", "value", "95 % interval", "tasks"), _rates(self)),
             "Rates are means over tasks and exclude attempts that ended with an error. Quote "
-            "each rate with its interval (Wilson's, clustered by task).",
+            "each rate with its interval (Wilson's, clustered by task). " + self._ks_note(),
             markdown_table(
                 ("measure", "mean", "95 % interval", "meaning"), _measures(self.metrics)
             ),

@@ -74,6 +74,9 @@ def test_errors_are_excluded_from_rates(make_run: MakeRun, tasks: list[Task]) ->
     assert result.grade_reasons == {"resolved": 21, "tests_failed": 20}
     assert [*result.pass_at_k] == ["2", "4"]
     assert result.pass_at_k["4"].num_tasks == 10
+    for page in (result.summary(), result.to_markdown()):
+        assert "k = 1, 2, 4;" in page
+        assert "--attempts" in page
     caveats = " ".join(result.caveats)
     assert "5 of 46" in caveats
     assert "46 of 48" in caveats
