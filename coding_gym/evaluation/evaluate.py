@@ -281,7 +281,7 @@ def _episode_config(
     if isinstance(source, Mapping):
         names = signature(load_tasks).parameters.keys() - {"needs_tests"}
         check_arguments("tasks", source, sorted(names))
-        tasks = load_tasks(**source, needs_tests=episode.get("grading") != "none")
+        tasks = load_tasks(**source, needs_tests=False)  # `from_config` checks the tests
         source_name = str(source["source"])
     else:
         tasks, source_name = source, ROWS

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import statistics
@@ -67,6 +67,42 @@ class Report(JsonRecord):
     health: tuple[Symptom, ...]
     caveats: tuple[str, ...]
     attempts: tuple[Mapping[str, Any], ...]
+
+    @classmethod
+    def of(
+        cls,
+        config: Mapping[str, Any],
+        attempts: Sequence[Mapping[str, Any]],
+        caveats: Iterable[str] = (),
+        health: Iterable[Symptom] = (),
+    ) -> Self:
+        """Returns the report on attempts.
+
+        Args:
+            config: The settings of the run.
+            attempts: As the attribute; labels other than ``task_id``, ``error_class``,
+                ``stop_reason`` and ``grade_reason``, and all measures, may be missing.
+            caveats: Caveats in addition to those of the rates.
+            health: The failures.
+        """
+        graded_attempts = [row for row in attempts if not row["error_class"]]
+        error_counts = Counter(row["error_class"] for row in attempts if row["error_class"])
+        outcomes = _by_task(attempts, "resolved")
+        return cls(
+            config=config,
+            num_attempts=sum(map(len, outcomes.values())),
+            num_resolved=round(sum(map(sum, outcomes.values()))),
+            num_errors=error_counts.total(),
+            pass_at_k={str(k): statistics.pass_at_k(outcomes, k) for k in _ks(outcomes)},
+            pass_hat_k={str(k): statistics.pass_hat_k(outcomes, k) for k in _ks(outcomes)},
+            metrics=_means(attempts),
+            stop_reasons=_counts(graded_attempts, "stop_reason"),
+            grade_reasons=_counts(graded_attempts, "grade_reason"),
+            error_classes=dict(error_counts.most_common()),
+            health=tuple(health),
+            caveats=(*caveats, *_caveats(config, outcomes, error_counts, len(graded_attempts))),
+            attempts=tuple(attempts),
+        )
 
     def write(self, folder: Path) -> None:
         """Writes ``report.md`` and ``report.json`` into a folder."""
@@ -171,39 +207,13 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         tasks_by_id = load_run_tasks(run, tasks)
     except (CodingGymError, TypeError) as problem:  # config.json can contain any arguments
         caveats.append(f"The tasks with their gold patches could not be loaded: {problem}")
-    rows, health = _rows_and_health(run, tasks_by_id)
-    graded_rows = [row for row in rows if not row["error_class"]]
-    error_counts = Counter(row["error_class"] for row in rows if row["error_class"])
-    outcomes = _by_task(rows, "resolved")
-    caveats += _attempt_caveats(graded_rows, has_tasks=bool(tasks_by_id))
-    caveats += run_caveats(run.config, outcomes, error_counts, len(graded_rows))
-    return Report(
-        config=run.config,
-        num_attempts=sum(map(len, outcomes.values())),
-        num_resolved=round(sum(map(sum, outcomes.values()))),
-        num_errors=error_counts.total(),
-        pass_at_k={str(k): statistics.pass_at_k(outcomes, k) for k in _ks(outcomes)},
-        pass_hat_k={str(k): statistics.pass_hat_k(outcomes, k) for k in _ks(outcomes)},
-        metrics=_means(rows),
-        stop_reasons=_counts(graded_rows, "stop_reason"),
-        grade_reasons=_counts(graded_rows, "grade_reason"),
-        error_classes=dict(error_counts.most_common()),
-        health=symptoms(health),
-        caveats=tuple(caveats),
-        attempts=tuple(rows),
-    )
-
-
-def _rows_and_health(
-    run: RunFolder, tasks: Mapping[str, Task]
-) -> tuple[list[Mapping[str, Any]], Counter[str]]:
-    """Returns the rows of all attempts, and the sum of their `health_counts`."""
     rows: list[Mapping[str, Any]] = []
     health = Counter[str]()
     for record in chain(run.trajectories(), run.errors()):
-        rows.append(_row(record, unchanged_task(tasks, record)))
+        rows.append(_row(record, unchanged_task(tasks_by_id, record)))
         health += health_counts(record)
-    return rows, health
+    caveats += _attempt_caveats(rows, has_tasks=bool(tasks_by_id))
+    return Report.of(run.config, rows, caveats, symptoms(health))
 
 
 def _row(record: Trajectory, task: Task | None) -> dict[str, Any]:
@@ -222,7 +232,8 @@ def _row(record: Trajectory, task: Task | None) -> dict[str, Any]:
     return labels if record.error_class else labels | episode_metrics(record, task)
 
 
-def _attempt_caveats(rows: Sequence[Mapping[str, Any]], *, has_tasks: bool) -> Iterator[str]:
+def _attempt_caveats(attempts: Sequence[Mapping[str, Any]], *, has_tasks: bool) -> Iterator[str]:
+    rows = [row for row in attempts if not row["error_class"]]
     task_ids = {row["task_id"] for row in rows if has_tasks and not row["is_compared"]}
     if task_ids:
         yield (
@@ -256,20 +267,13 @@ def _by_task(rows: Iterable[Mapping[str, Any]], metric: str) -> dict[str, list[f
     return values
 
 
-def run_caveats(
+def _caveats(
     config: Mapping[str, Any],
     outcomes: statistics.Outcomes,
     errors: Counter[str],
     num_graded: int,
 ) -> Iterator[str]:
-    """Yields the sentences that qualify the rates of a run.
-
-    Args:
-        config: The settings of the run.
-        outcomes: Scores, 0 or 1, of the attempts that the resolved rate counts, by task.
-        errors: Number of attempts that ended with an error, by class.
-        num_graded: Number of attempts with a verdict, including those at impossible tasks.
-    """
+    """Yields the sentences that qualify the rates; ``num_graded`` includes impossible tasks."""
     num_planned = len(config["tasks"]["task_ids"]) * config["attempts"]
     num_played = num_graded + errors.total()
     if errors:
