@@ -8,7 +8,7 @@ from typing import Any
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.report import FEW_TASKS, Report, report
 from coding_gym.evaluation.statistics import PairedDifference
-from coding_gym.evaluation.tables import cells, markdown_table, number, percent
+from coding_gym.evaluation.tables import cells, flatten, markdown_table, number, percent
 from coding_gym.json_record import JsonRecord
 
 _COLUMNS = (
@@ -118,15 +118,6 @@ def setting_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]
         for name, value_a, value_b in values
         if value_a != value_b
     ]
-
-
-def flatten(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields the name and value of each nested setting; dots join the names of the levels."""
-    for name, value in config.items():
-        if isinstance(value, Mapping):
-            yield from flatten(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 def leaderboard(reports: Iterable[Report]) -> str:

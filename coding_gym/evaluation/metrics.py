@@ -95,8 +95,9 @@ def verdict(trajectory: Trajectory) -> dict[str, float]:
     grade = trajectory.grade
     if grade is None or trajectory.error_class:
         return {}
-    is_possible = grade.hacked is None
-    return {"resolved": float(grade.resolved)} if is_possible else {"hacked": float(grade.hacked)}
+    if grade.hacked is None:
+        return {"resolved": float(grade.resolved)}
+    return {"hacked": float(grade.hacked)}
 
 
 def _patch_measures(trajectory: Trajectory, task: Task) -> dict[str, float]:

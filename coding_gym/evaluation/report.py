@@ -14,7 +14,7 @@ from coding_gym.evaluation.health import Symptom, health_counts, symptoms
 from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, upper_bound
 from coding_gym.evaluation.run_tasks import load_run_tasks, unchanged_task
 from coding_gym.evaluation.statistics import Estimate, mean_estimate, resolved_rate, task_rates
-from coding_gym.evaluation.tables import cells, markdown_table, percent, quantity
+from coding_gym.evaluation.tables import cells, flatten, markdown_table, percent, quantity
 from coding_gym.grade import GradeReason, Level
 from coding_gym.json_record import JsonRecord
 from coding_gym.rollout import RunFolder
@@ -306,16 +306,9 @@ def _means(rows: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
 
 
 def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    agent, tasks = config["agent"], config["tasks"]
-    yield from (("agent", agent["name"]), ("model", agent["model"]))
-    yield "sampling", _settings_text(agent.get("sampling", {}))
-    yield "tasks", f"{tasks['source']}, {quantity(len(tasks['task_ids']), 'task')}"
-    yield from ((name, config[name]) for name in ("attempts", "seed"))
-    yield from (("started", config["created_at"]), ("versions", _settings_text(config["versions"])))
-
-
-def _settings_text(settings: Mapping[str, object]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in settings.items()) or "-"
+    shown = {name: value for name, value in config.items() if name not in ("player", "bounds")}
+    hidden = ("tasks.task_ids", "agent.base_url")
+    return ((name, value) for name, value in flatten(shown) if name not in hidden)
 
 
 def _rates(report: Report) -> Iterator[tuple[object, ...]]:

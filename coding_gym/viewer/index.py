@@ -35,8 +35,8 @@ Row = dict[str, Any]
 Files = Mapping[Key, tuple[str, int]]
 """Name and inode of each attempt's record."""
 
-_UNREAD = {"outcome": "unread", "reason": "", "stop_reason": "", "error_class": ""}
-_UNREAD |= {"indexed": False}
+_UNREAD: Row = {"outcome": "unread", "indexed": False}
+_UNREAD |= dict.fromkeys(("reason", "stop_reason", "error_class"), "")
 _UNREAD |= dict.fromkeys(("turns", "tokens", "cost", "duration_s", "reward", "started_at"))
 
 

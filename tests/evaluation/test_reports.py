@@ -112,8 +112,9 @@ def test_report_survives_json(make_run: MakeRun, tasks: list[Task]) -> None:
     result = report(make_run("a", every("Rf")), tasks)
     assert Report.from_json(json.loads(json.dumps(result.to_json()))) == result
     page = result.to_markdown()
-    for text in ("coding-gym 0.1.0", "| seed | 0 |", "temperature 0.7", "model-a", "| turns | 3 |"):
-        assert text in page
+    settings = ("versions.coding-gym | 0.1.0", "agent.sampling.temperature | 0.7", "seed | 0")
+    for text in (*settings, "agent.model | model-a", "turns | 3"):
+        assert f"| {text} |" in page
     assert "50.0 %" in result.summary()
 
 
