@@ -21,33 +21,31 @@ _NUM_TASKS = 4
 
 
 def check_model(
-    model: Annotated[
-        str, typer.Option("--model", "-m", help="Name on the server; with --hf, a folder.")
-    ],
+    model: options.Model,
+    agent: Annotated[
+        str, typer.Option("--agent", "-a", help="'chat': a server; 'hf': a local model's folder.")
+    ] = "chat",
     base_url: options.BaseUrl = None,
-    hf: Annotated[
-        bool, typer.Option("--hf", help="Load the model in this process with transformers.")
-    ] = False,
     toolset: options.Toolset = "compact",
     tool_format: Annotated[
         list[str] | None,
         typer.Option(help=f"Format to test; may be repeated. Default: {', '.join(_FORMATS)}."),
     ] = None,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens per reply.")] = 128,
+    sampling: options.Sampling = "max_tokens=128",
 ) -> None:
     """Print the tool formats that a model writes, its speed, and the command that evaluates it.
 
     The model plays the first turn of four bundled tasks in each format. The exit code is 1 if no
     reply contains a readable call.
 
-    Example: coding-gym check-model --model FOLDER --hf
+    Example: coding-gym check-model --agent hf --model FOLDER
 
     Example: coding-gym check-model --base-url http://localhost:8000/v1 --model NAME
     """
-    settings: dict[str, Any] = {"model": model, "sampling": {"max_tokens": max_tokens}}
-    settings |= {"agent": "hf"} if hf else {"agent": "chat", "base_url": base_url}
+    settings: dict[str, Any] = {"agent": agent, "model": model, "base_url": base_url}
+    settings["sampling"] = options.parse_object("--sampling", sampling)
     episode: dict[str, Any] = {"toolset": toolset, "max_turns": 1, "grading": "none"}
-    if hf:
+    if agent == "hf":
         episode["tokenizer"] = f"hf:{model}"
     tasks = load_tasks("bundled", limit=_NUM_TASKS)
     names = tool_format or _FORMATS
@@ -59,16 +57,17 @@ def check_model(
         runner = Runner(config=config, player=player, max_lost=1)
         asyncio.run(runner.run([(task, 0) for task in tasks], results.append))
         terminal().print(f"{config.tool_format}: {_num_readable(results)} calls", style="dim")
-        player = player if hf else get_player(**settings)  # the runner closed the connections
+        if agent != "hf":  # the runner closed the connections
+            player = get_player(**settings)
     _print_results(records)
     best = max(records, key=lambda name: _num_readable(records[name]))
-    terminal().print(f"maximum per reply: {max_tokens} tokens (--max-tokens)")
     if not _num_readable(records[best]):
         terminal().print("no readable call; remedy: fine-tune the model on demonstrations")
         raise typer.Exit(1)
-    source = ["--agent", "hf"] if hf else ["--base-url", base_url] if base_url else []
-    command = ["coding-gym", "eval", *source, "--model", model, "--toolset", toolset]
-    command += ["--tool-format", best, "--sampling", f"max_tokens={max_tokens}"]
+    command = ["coding-gym", "eval", "--agent", agent, "--model", model]
+    command += ["--base-url", base_url] if base_url else []
+    command += ["--toolset", toolset, "--tool-format", best]
+    command += ["--sampling", sampling] if sampling else []
     terminal().print(f"{shlex.join(command)} --out runs/mine")
 
 
