@@ -22,7 +22,7 @@ from typing import Any, BinaryIO
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.evaluation.metrics import verdict
-from coding_gym.rollout.run_folder import ATTEMPTS, TOKEN_COUNTS, Key, is_error, list_attempts
+from coding_gym.rollout.run_folder import ATTEMPTS, Key, Outcome, is_error, list_attempts
 from coding_gym.trajectory import Trajectory
 from coding_gym.viewer.turns import ESCAPE, argument_text, outcome, with_thoughts
 
@@ -162,7 +162,7 @@ def _read_fields(folder: Path, file: tuple[str, int], key: Key) -> tuple[Row, st
     try:
         record = read_attempt(folder, file, key)
         numbers = {
-            "tokens": sum(record.usage.get(name) or 0 for name in TOKEN_COUNTS),
+            "tokens": Outcome.of(record).tokens,
             "cost": record.cost,
             "duration_s": record.duration_s,
             "reward": record.total_reward,
