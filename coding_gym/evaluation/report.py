@@ -3,7 +3,7 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
 from typing import Any, Self
@@ -72,7 +72,7 @@ class Report(JsonRecord):
         config: Mapping[str, Any],
         attempts: Sequence[Mapping[str, Any]],
         caveats: Iterable[str] = (),
-        health: Iterable[Symptom] = (),
+        health: tuple[Symptom, ...] = (),
     ) -> Self:
         """Returns the report on attempts.
 
@@ -84,22 +84,23 @@ class Report(JsonRecord):
             health: The failures.
         """
         graded_attempts = [row for row in attempts if not row["error_class"]]
-        error_counts = Counter(row["error_class"] for row in attempts if row["error_class"])
+        errors = [row for row in attempts if row["error_class"]]
         outcomes = _by_task(attempts, "resolved")
-        return cls(
+        report = cls(
             config=config,
             num_attempts=sum(map(len, outcomes.values())),
             num_resolved=round(sum(map(sum, outcomes.values()))),
-            num_errors=error_counts.total(),
+            num_errors=len(errors),
             pass_at_k={str(k): statistics.pass_at_k(outcomes, k) for k in _ks(outcomes)},
             metrics=_means(attempts),
             stop_reasons=_counts(graded_attempts, "stop_reason"),
             grade_reasons=_counts(graded_attempts, "grade_reason"),
-            error_classes=dict(error_counts.most_common()),
-            health=tuple(health),
-            caveats=(*caveats, *_caveats(config, outcomes, error_counts, len(graded_attempts))),
+            error_classes=_counts(errors, "error_class"),
+            health=health,
+            caveats=(),
             attempts=tuple(attempts),
         )
+        return replace(report, caveats=(*caveats, *_caveats(report)))
 
     def write(self, folder: Path) -> None:
         """Writes ``report.md`` and ``report.json`` into a folder."""
@@ -264,25 +265,20 @@ def _by_task(rows: Iterable[Mapping[str, Any]], metric: str) -> dict[str, list[f
     return values
 
 
-def _caveats(
-    config: Mapping[str, Any],
-    outcomes: statistics.Outcomes,
-    errors: Counter[str],
-    num_graded: int,
-) -> Iterator[str]:
-    """Yields the sentences that qualify the rates; ``num_graded`` includes impossible tasks."""
+def _caveats(report: Report) -> Iterator[str]:
+    """Yields the sentences that qualify the rates of a report."""
+    config, num_played = report.config, len(report.attempts)
     num_planned = len(config["tasks"]["task_ids"]) * config["attempts"]
-    num_played = num_graded + errors.total()
-    if errors:
-        classes = ", ".join(f"{name} {count}" for name, count in errors.most_common())
+    if report.num_errors:
+        classes = ", ".join(f"{name} {count}" for name, count in report.error_classes.items())
         yield (
-            f"{errors.total()} of {num_played} attempts ended with an error ({classes}) and are "
+            f"{report.num_errors} of {num_played} attempts ended with an error ({classes}) and are "
             "not counted; a resumed run repeats them."
         )
     if num_played < num_planned:
         yield f"The run is incomplete: {num_played} of {num_planned} attempts were played."
-    num_resolved = task_rates(outcomes).sum()
-    if outcomes and min(num_resolved, len(outcomes) - num_resolved) < FEW_TASKS:
+    rates = task_rates(report.values("resolved"))
+    if len(rates) and min(rates.sum(), len(rates) - rates.sum()) < FEW_TASKS:
         yield (
             f"Fewer than {FEW_TASKS} tasks are resolved, or fewer than {FEW_TASKS} are not: the "
             "intervals are approximate."
