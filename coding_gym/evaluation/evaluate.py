@@ -122,33 +122,34 @@ def evaluate(
             numbers = {"attempts": attempts or 1, "seed": int(seed or 0)}
             folder = RunFolder.create(out, numbers | config)
             stack.enter_context(folder.writer())
-        outcomes = list(folder.outcomes())
-        runner = (partial(RayRunner, address=ray) if ray else Runner)(
-            config=episode_config,
-            player=agent,
-            seed=folder.config["seed"],
-            run_id=folder.config["run_id"],
-            cost=sum(outcome.cost or 0.0 for outcome in outcomes),  # errors count, too
-            tokens=sum(outcome.tokens for outcome in outcomes),
-            **folder.config["bounds"],
-        )
-        folder.save_config()  # a resumed run can change attempts, bounds and versions
-        num_planned = folder.config["attempts"] * len(episode_config.tasks)
-        on_start(runner, num_planned, outcomes)
-        _play(folder, runner, images_window, on_done)
+        _play(folder, agent, episode_config, ray, images_window, on_start, on_done)
     return folder
 
 
 def _play(
     folder: RunFolder,
-    runner: Runner,
+    player: Player,
+    episode_config: EpisodeConfig,
+    ray: str | None,
     images_window: int | None,
+    on_start: Callable[[Runner, int, Sequence[Outcome]], None],
     on_done: Callable[[Trajectory], None],
 ) -> None:
     """Plays and records the attempts that have no verdict."""
-    planned = product(range(folder.config["attempts"]), runner.config.tasks)
-    done = folder.keys()
+    outcomes, done = list(folder.outcomes()), folder.keys()
+    runner = (partial(RayRunner, address=ray) if ray else Runner)(
+        config=episode_config,
+        player=player,
+        seed=folder.config["seed"],
+        run_id=folder.config["run_id"],
+        cost=sum(outcome.cost or 0.0 for outcome in outcomes),  # errors count, too
+        tokens=sum(outcome.tokens for outcome in outcomes),
+        **folder.config["bounds"],
+    )
+    folder.save_config()  # a resumed run can change attempts, bounds and versions
+    planned = [*product(range(folder.config["attempts"]), episode_config.tasks)]
     pending = [(task, number) for number, task in planned if (task.task_id, number) not in done]
+    on_start(runner, len(planned), outcomes)
     if images_window is not None:
         runner.images = ImageWindows(
             pending, images_window, runner.config.sandbox.name, lambda: bool(runner.stop_reason)
