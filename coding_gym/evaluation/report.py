@@ -42,6 +42,7 @@ class Report(JsonRecord):
         num_resolved: Number of attempts that resolve their task.
         num_errors: Number of attempts that ended with an error; no rate or mean counts them.
         pass_at_k: pass@k by k > 1, for powers of two and for the number of attempts per task.
+        pass_hat_k: pass^k by k > 1.
         metrics: Means over tasks of each measure of `METRICS` and of `tool_usage`, by name.
         stop_reasons: Number of attempts with a verdict by stop reason.
         grade_reasons: Number of attempts with a verdict by reason of the grade.
@@ -58,6 +59,7 @@ class Report(JsonRecord):
     num_resolved: int
     num_errors: int
     pass_at_k: Mapping[str, Estimate]
+    pass_hat_k: Mapping[str, Estimate]
     metrics: Mapping[str, Estimate]
     stop_reasons: Mapping[str, int]
     error_classes: Mapping[str, int]
@@ -92,6 +94,7 @@ class Report(JsonRecord):
             num_resolved=round(sum(map(sum, outcomes.values()))),
             num_errors=len(errors),
             pass_at_k={str(k): statistics.pass_at_k(outcomes, k) for k in _ks(outcomes)},
+            pass_hat_k={str(k): statistics.pass_hat_k(outcomes, k) for k in _ks(outcomes)},
             metrics=_means(attempts),
             stop_reasons=_counts(graded_attempts, "stop_reason"),
             grade_reasons=_counts(graded_attempts, "grade_reason"),
@@ -308,6 +311,7 @@ def _rates(report: Report) -> Iterator[tuple[object, ...]]:
     tasks = len(report.values("resolved"))
     yield "resolved (pass@1)", *cells(report.resolved, percent), tasks
     rates = {f"pass@{k}": rate for k, rate in report.pass_at_k.items()}
+    rates |= {f"pass^{k}": rate for k, rate in report.pass_hat_k.items()}
     rates |= {name: report.metrics[name] for name in RATES[1:] if name in report.metrics}
     for name, rate in rates.items():
         yield name, *cells(rate, percent), rate.num_tasks

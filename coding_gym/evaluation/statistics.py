@@ -5,13 +5,14 @@ tasks of one value per task, and its standard error is clustered by task. All ta
 weight; the number of attempts does not change it.
 
 Sources: Chen et al., "Evaluating Large Language Models Trained on Code" (arXiv 2107.03374) for
-pass@k; Miller, "Adding Error Bars to Evals" (arXiv 2411.00640) for clustering and pairing; Wilson,
-JASA 22 (1927), and Korn and Graubard, Survey Methodology 24 (1998), for intervals; McNemar,
-Psychometrika 12 (1947); Cohen, "Statistical Power Analysis for the Behavioral Sciences" (1988).
+pass@k; Yao et al., "tau-bench" (arXiv 2406.12045) for pass^k; Miller, "Adding Error Bars to Evals"
+(arXiv 2411.00640) for clustering and pairing; Wilson, JASA 22 (1927), and Korn and Graubard, Survey
+Methodology 24 (1998), for intervals; McNemar, Psychometrika 12 (1947); Cohen, "Statistical Power
+Analysis for the Behavioral Sciences" (1988).
 """
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -144,11 +145,30 @@ def pass_at_k(outcomes: Outcomes, k: int) -> Estimate:
     >>> pass_at_k({"a": [1, 0, 0, 0], "b": [0, 0, 0, 0]}, 2).value
     0.25
     """
+    return _draw_estimate(outcomes, k, lambda n, c: 1 - math.comb(n - c, k) / math.comb(n, k))
+
+
+def pass_hat_k(outcomes: Outcomes, k: int) -> Estimate:
+    """Returns pass^k, the unbiased estimate that all of k attempts resolve a task.
+
+    The estimate is the mean of C(c, k) / C(n, k), for c of n attempts resolved, over tasks with k
+    or more attempts (Yao et al. 2024, section 4).
+
+    Raises:
+        InvalidArgumentError: No task has k attempts.
+
+    >>> pass_hat_k({"a": [1, 1, 1, 0], "b": [1, 1, 1, 1]}, 2).value
+    0.75
+    """
+    return _draw_estimate(outcomes, k, lambda n, c: math.comb(c, k) / math.comb(n, k))
+
+
+def _draw_estimate(outcomes: Outcomes, k: int, value: Callable[[int, int], float]) -> Estimate:
+    """Returns the mean of ``value(n, c)`` over tasks with k or more attempts."""
     counts = [(len(s), sum(score >= 1 for score in s)) for s in outcomes.values() if len(s) >= k]
     if not counts:
         raise InvalidArgumentError(f"no task has {k} attempts; name a smaller k")
-    chances = [1 - math.comb(n - c, k) / math.comb(n, k) for n, c in counts]
-    return rate_estimate(chances, sum(n for n, _ in counts))
+    return rate_estimate([value(n, c) for n, c in counts], sum(n for n, _ in counts))
 
 
 def bootstrap_interval(values: Values) -> tuple[float, float] | None:

@@ -57,8 +57,10 @@ def test_intervals_and_tests_agree_with_scipy(seed: int) -> None:
 @pytest.mark.parametrize("k", [1, 2, 4])
 def test_pass_at_k_is_the_mean_over_all_draws(k: int) -> None:
     outcomes = {task: s for task, s in generated(3, is_equal=False).items() if len(s) >= k}
-    chances = [np.mean([any(d) for d in combinations(s, k)]) for s in outcomes.values()]
-    assert statistics.pass_at_k(outcomes, k).value == close_to(np.mean(chances))
+    draws = [list(combinations(scores, k)) for scores in outcomes.values()]
+    at, hat = (np.mean([np.mean([f(d) for d in of]) for of in draws]) for f in (any, all))
+    assert statistics.pass_at_k(outcomes, k).value == close_to(at)
+    assert statistics.pass_hat_k(outcomes, k).value == close_to(hat)
 
 
 def test_pass_at_k_excludes_tasks_with_fewer_attempts() -> None:
