@@ -14,6 +14,18 @@ def write_whole(path: Path, text: str) -> None:
         partial.write_text(text, encoding="utf-8")
 
 
+def write_output(path: Path, text: str) -> None:
+    """Writes a text as UTF-8 to a file that the user named.
+
+    A symbolic link is kept, and its target is written as by `write_whole`. A file that is not
+    regular, such as a named pipe or ``/dev/stdout``, is written directly.
+    """
+    if path.exists() and not path.is_file():
+        path.write_text(text, encoding="utf-8")
+    else:
+        write_whole(path.resolve(), text)
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[Path]:
     """Yields the path of a hidden file; renames the file to ``path`` unless an exception occurs.

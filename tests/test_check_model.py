@@ -18,9 +18,8 @@ def test_the_format_that_a_server_writes_is_in_the_command() -> None:
     lines = {line.split()[0]: line.split() for line in printed.splitlines() if line.strip()}
     assert lines["hermes"][1:4] == ["4/4", "4/4", "0/4"]
     assert lines["pythonic"][1] == "0/4"
-    assert "maximum per reply: 128" in printed
-    assert "--tool-format hermes" in printed
-    assert f"--base-url {server.base_url} --model tiny" in printed
+    assert "--tool-format hermes --sampling max_tokens=128" in printed
+    assert f"--model tiny --base-url {server.base_url}" in printed
 
 
 def test_a_model_without_a_readable_call_ends_with_1() -> None:

@@ -17,7 +17,7 @@ from coding_gym.errors import (
     TemplateError,
     UnknownNameError,
 )
-from coding_gym.synthesis import Progress, Project, project
+from coding_gym.synthesis import Progress, Project
 
 
 @pytest.fixture
@@ -116,19 +116,6 @@ def test_tasks_made_before_a_stop_are_kept(
     assert (str(out) in result.output) == (exit_code == 130)
     (task,) = load_tasks(out)
     assert Path(task.tree.folder).parent == out.parent / "tasks-trees"  # type: ignore[union-attr]
-
-
-def test_an_interrupted_copy_leaves_no_partial_tree(
-    repo: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def interrupt(_: str, into: Path, **__: Any) -> None:
-        into.mkdir()
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(project.shutil, "copytree", interrupt)
-    with pytest.raises(KeyboardInterrupt):
-        project.copy_project(repo, tmp_path / "trees")
-    assert list((tmp_path / "trees").iterdir()) == []
 
 
 def test_tasks_of_a_repository_make_no_folder_of_trees(

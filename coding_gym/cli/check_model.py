@@ -2,138 +2,102 @@
 
 import asyncio
 import shlex
-from collections.abc import Sequence
-from dataclasses import dataclass, field
-from typing import Annotated
+from collections.abc import Mapping, Sequence
+from typing import Annotated, Any
 
 import typer
 from rich.table import Table
 
-from coding_gym.agents.chat import ChatAgent, Sampling
-from coding_gym.agents.hf import HuggingFaceAgent
-from coding_gym.agents.model_client import get_client
-from coding_gym.agents.model_reply import Reply
-from coding_gym.agents.player import Player
+from coding_gym.agents.built_in import get_player
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
-from coding_gym.errors import CodingGymError
-from coding_gym.text.chat import get_chat
-from coding_gym.text.tokenizers import get_tokenizer
-from coding_gym.tools import Toolset, get_toolset
-from coding_gym.tools.formats import ReplyParser, check_format, explains_format, system_prompt
+from coding_gym.episode import EpisodeConfig
+from coding_gym.rollout import Runner
+from coding_gym.tasks import load_tasks
+from coding_gym.trajectory import Trajectory, Turn
 
 _FORMATS = ["auto", "json", "hermes", "pythonic"]
-_ISSUES = (
-    "`area(2, 3)` in shapes.py returns 5 instead of 6.",
-    "The test tests/test_parser.py::test_empty fails with an IndexError.",
-    "Dates before 1970 are formatted with the wrong year.",
-    "`python -m tool --help` ends with a KeyError.",
-)
+_NUM_TASKS = 4
 
 
 def check_model(
-    model: Annotated[
-        str, typer.Option("--model", "-m", help="Name on the server; with --hf, a folder.")
-    ],
+    model: options.Model,
+    agent: Annotated[
+        str, typer.Option("--agent", "-a", help="'chat': a server; 'hf': a local model's folder.")
+    ] = "chat",
     base_url: options.BaseUrl = None,
-    hf: Annotated[
-        bool, typer.Option("--hf", help="Load the model in this process with transformers.")
-    ] = False,
     toolset: options.Toolset = "compact",
     tool_format: Annotated[
         list[str] | None,
         typer.Option(help=f"Format to test; may be repeated. Default: {', '.join(_FORMATS)}."),
     ] = None,
-    max_tokens: Annotated[int, typer.Option(min=1, help="Maximum tokens per reply.")] = 128,
+    sampling: options.Sampling = "max_tokens=128",
 ) -> None:
     """Print the tool formats that a model writes, its speed, and the command that evaluates it.
 
-    No sandbox starts and no tool runs. The exit code is 1 if no reply contains a readable call.
+    The model plays the first turn of four bundled tasks in each format. The exit code is 1 if no
+    reply contains a readable call.
 
-    Example: coding-gym check-model --model FOLDER --hf
+    Example: coding-gym check-model --agent hf --model FOLDER
 
     Example: coding-gym check-model --base-url http://localhost:8000/v1 --model NAME
     """
-    tools = get_toolset(toolset)
-    probes = [_Probe(name) for name in tool_format or _FORMATS]
-    for probe in probes:
-        check_format(probe.tool_format, tools.schemas)
-    sampling = Sampling(max_tokens=max_tokens)
-    if hf:
-        agent: Player = HuggingFaceAgent(model, sampling)
-    else:
-        agent = ChatAgent(get_client(base_url), model, sampling)
-    asyncio.run(_ask(agent, probes, tools))
-    best = _print_best(probes)
-    terminal().print(f"maximum per reply: {max_tokens} tokens (--max-tokens)")
-    if not best.num_parsed:
+    settings: dict[str, Any] = {"agent": agent, "model": model, "base_url": base_url}
+    settings["sampling"] = options.parse_object("--sampling", sampling)
+    episode: dict[str, Any] = {"toolset": toolset, "max_turns": 1, "grading": "none"}
+    if agent == "hf":
+        episode["tokenizer"] = f"hf:{model}"
+    tasks = load_tasks("bundled", limit=_NUM_TASKS)
+    names = tool_format or _FORMATS
+    configs = [EpisodeConfig.from_config(tasks=tasks, tool_format=n, **episode) for n in names]
+    player = get_player(**settings)
+    records: dict[str, list[Trajectory]] = {name: [] for name in names}
+    for config in configs:
+        results = records[config.tool_format]
+        runner = Runner(config=config, player=player, max_lost=1)
+        asyncio.run(runner.run([(task, 0) for task in tasks], results.append))
+        terminal().print(f"{config.tool_format}: {_num_readable(results)} calls", style="dim")
+        if agent != "hf":  # the runner closed the connections
+            player = get_player(**settings)
+    _print_results(records)
+    best = max(records, key=lambda name: _num_readable(records[name]))
+    if not _num_readable(records[best]):
         terminal().print("no readable call; remedy: fine-tune the model on demonstrations")
         raise typer.Exit(1)
-    source = ["--agent", "hf"] if hf else ["--base-url", base_url] if base_url else []
-    command = ["coding-gym", "eval", *source, "--model", model, "--toolset", toolset]
-    command += ["--tool-format", best.tool_format, "--sampling", f"max_tokens={max_tokens}"]
+    command = ["coding-gym", "eval", "--agent", agent, "--model", model]
+    command += ["--base-url", base_url] if base_url else []
+    command += ["--toolset", toolset, "--tool-format", best]
+    command += ["--sampling", sampling] if sampling else []
     terminal().print(f"{shlex.join(command)} --out runs/mine")
 
 
-@dataclass(slots=True)
-class _Probe:
-    """The replies of a model to each of `_ISSUES` in one tool format."""
-
-    tool_format: str
-    replies: list[Reply] = field(default_factory=list)
-    num_parsed: int = 0
-    problem: str = ""  # the error that ended the probe, else the first unreadable reply
-
-    async def ask(self, agent: Player, toolset: Toolset) -> None:
-        """Requests the replies; a request lists the tools if the system prompt does not."""
-        schemas = list(toolset.schemas)
-        system = system_prompt(toolset, self.tool_format)
-        parser = ReplyParser(self.tool_format, schemas, text_formats=toolset.text_formats)
-        tools = {} if explains_format(self.tool_format) else {"tools": schemas}
-        for seed, issue in enumerate(_ISSUES):
-            chat = [{"role": "system", "content": system}, {"role": "user", "content": issue}]
-            try:
-                # Raises InvalidArgumentError if the template omits tools or rewrites messages.
-                if isinstance(agent, HuggingFaceAgent):
-                    get_chat(get_tokenizer(agent.tokenizer), schemas, self.tool_format)
-                reply = await agent.chat(seed)({"messages": chat, **tools})
-            except CodingGymError as problem:
-                self.problem = str(problem)
-                break
-            action = parser.read(reply.action, calls=reply.action.calls)
-            has_error = action.error or any(call.error for call in action.calls)
-            is_parsed = bool(action.calls) and not has_error
-            self.replies.append(reply)
-            self.num_parsed += is_parsed
-            self.problem = self.problem or ("" if is_parsed else str(reply.action))
-
-    def row(self) -> list[str]:
-        """Returns the cells of the format's row in the table."""
-        calls = [reply.call for reply in self.replies]
-        num_with_ids = sum(bool(reply.action.token_ids) for reply in self.replies)
+def _print_results(records: Mapping[str, Sequence[Trajectory]]) -> None:
+    """Prints the shares of replies, the speed, and the first problem of each format."""
+    table = Table("format", "readable calls", "token ids", "truncated", "tokens/s", box=None)
+    problems = []
+    for name, results in records.items():
+        turns = _replies(results)
+        calls = [turn.model_call for turn in turns if turn.model_call]
         num_truncated = sum(call.finish_reason == "length" for call in calls)
         num_tokens = sum(call.completion_tokens or 0 for call in calls)
         rate = num_tokens / (sum(call.duration_s for call in calls) or 1.0)
-        shares = (f"{n}/{len(calls)}" for n in (self.num_parsed, num_with_ids, num_truncated))
-        return [self.tool_format, *shares, f"{rate:.1f}"]
-
-
-async def _ask(agent: Player, probes: Sequence[_Probe], toolset: Toolset) -> None:
-    try:
-        for probe in probes:
-            await probe.ask(agent, toolset)
-            terminal().print(f"{probe.tool_format}: {probe.row()[1]} calls readable", style="dim")
-    finally:
-        await agent.close()
-
-
-def _print_best(probes: Sequence[_Probe]) -> _Probe:
-    """Prints the results and the problem of each probe; returns the best probe."""
-    table = Table("format", "readable calls", "token ids", "truncated", "tokens/s", box=None)
-    for probe in probes:
-        table.add_row(*probe.row())
+        counts = (_num_readable(results), sum(turn.exact for turn in turns), num_truncated)
+        table.add_row(name, *(f"{n}/{len(turns)}" for n in counts), f"{rate:.1f}")
+        texts = [record.error for record in results if record.error]
+        texts += [turn.action for turn in turns if not _is_readable(turn)]
+        problems += [f"{name}: {text[:200]!r}" for text in texts[:1]]
     terminal().print(table)
-    for probe in probes:
-        if probe.problem:
-            terminal().print(f"{probe.tool_format}: {probe.problem[:200]!r}")
-    return max(probes, key=lambda probe: probe.num_parsed)
+    for problem in problems:
+        terminal().print(problem)
+
+
+def _replies(records: Sequence[Trajectory]) -> list[Turn]:
+    return [turn for record in records for turn in record.turns if turn.model_call]
+
+
+def _is_readable(turn: Turn) -> bool:
+    return bool(turn.calls) and not any(call.error for call in turn.calls)
+
+
+def _num_readable(records: Sequence[Trajectory]) -> int:
+    return sum(map(_is_readable, _replies(records)))

@@ -64,7 +64,8 @@ def eval_(
         int | None, typer.Option(min=1, help="Consecutive errors that stop the run; default: 25.")
     ] = None,
     attempts: Annotated[
-        int | None, typer.Option("--attempts", "-k", min=1, help="Attempts per task, for pass@k.")
+        int | None,
+        typer.Option("--attempts", "-k", min=1, help="Attempts per task: the largest k of pass@k."),
     ] = None,
     concurrency: Annotated[
         int | None,

@@ -1,14 +1,14 @@
 """Compares two runs on their common tasks, and ranks runs in a leaderboard."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.report import FEW_TASKS, Report, report
-from coding_gym.evaluation.statistics import Outcomes, PairedDifference
-from coding_gym.evaluation.tables import cells, markdown_table, number, percent
+from coding_gym.evaluation.statistics import PairedDifference
+from coding_gym.evaluation.tables import cells, flatten, markdown_table, number, percent
 from coding_gym.json_record import JsonRecord
 
 _COLUMNS = (
@@ -77,7 +77,8 @@ def compare(a: str | Path | Report, b: str | Path | Report) -> Comparison:
         InvalidArgumentError: A folder contains no run, or the runs have no task in common.
     """
     first, second = (run if isinstance(run, Report) else report(run) for run in (a, b))
-    measure, paired = compared_rate(first.values, second.values)
+    measure = "resolved" if first.values("resolved") or second.values("resolved") else "hacked"
+    paired = statistics.paired_difference(first.values(measure), second.values(measure))
     return Comparison(
         run_a=f"{first.name} ({first.model})",
         run_b=f"{second.name} ({second.model})",
@@ -88,22 +89,6 @@ def compare(a: str | Path | Report, b: str | Path | Report) -> Comparison:
             *_caveats(first, second, paired, measure),
         ),
     )
-
-
-def compared_rate(
-    first: Callable[[str], Outcomes], second: Callable[[str], Outcomes]
-) -> tuple[str, PairedDifference]:
-    """Returns the name of the rate that two runs are compared by, and its paired difference.
-
-    Args:
-        first: Returns the values of a measure of the first run by task, as `Report.values` does.
-        second: The same of the second run.
-
-    Raises:
-        InvalidArgumentError: The runs have no task in common.
-    """
-    measure = "resolved" if first("resolved") or second("resolved") else "hacked"
-    return measure, statistics.paired_difference(first(measure), second(measure))
 
 
 def _caveats(
@@ -133,15 +118,6 @@ def setting_differences(a: Mapping[str, Any], b: Mapping[str, Any]) -> list[str]
         for name, value_a, value_b in values
         if value_a != value_b
     ]
-
-
-def flatten(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields the name and value of each nested setting; dots join the names of the levels."""
-    for name, value in config.items():
-        if isinstance(value, Mapping):
-            yield from flatten(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 def leaderboard(reports: Iterable[Report]) -> str:

@@ -4,12 +4,13 @@ import hashlib
 import json
 import platform
 import sys
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack, closing, nullcontext, suppress
 from dataclasses import replace
 from functools import partial
 from importlib.metadata import PackageNotFoundError, version
 from inspect import signature
+from itertools import product
 from pathlib import Path
 from typing import Any
 
@@ -24,19 +25,20 @@ from coding_gym.rollout.image_windows import ImageWindows
 from coding_gym.rollout.ray_runner import RayRunner
 from coding_gym.rollout.run_folder import CONFIG, ROWS, Outcome, RunFolder
 from coding_gym.rollout.runner import Runner, run_in_thread
-from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.bundled_tasks import BUNDLED
 from coding_gym.trajectory import Trajectory
 
+_PlayerSpec = Player | str | Mapping[str, Any]
+_Source = str | Mapping[str, Any] | Sequence[Any]
 _PACKAGES = ("coding-gym", "openai", "transformers", "torch", "gymnasium", "tiktoken")
 
 
 def evaluate(
     out: str | Path,
-    player: Player | str | Mapping[str, Any] | None = None,
+    player: _PlayerSpec | None = None,
     *,
-    tasks: str | Mapping[str, Any] | Sequence[Any] | None = None,
+    tasks: _Source | None = None,
     episode: Mapping[str, Any] | None = None,
     attempts: int | None = None,
     seed: int | None = None,
@@ -106,49 +108,47 @@ def evaluate(
         raise InvalidArgumentError("images_window and ray cannot be combined; remove one of them")
     if resume and (episode is not None or seed is not None):
         raise InvalidArgumentError("resume takes episode and seed from config.json; omit both")
-    tasks = {"source": tasks} if isinstance(tasks, str) else tasks
-    if isinstance(tasks, Mapping):
-        tasks = {"source": BUNDLED, **tasks}
     with ExitStack() as stack:
+        folder = None
         if resume:
             stack.enter_context(RunFolder.open(out).writer())
             folder = RunFolder.open(out)  # again: the last writer can have saved new settings
-            agent, episode_config = _reopen(folder, player, tasks, attempts, bounds)
+            player, tasks, episode = _recorded(folder, player, tasks)
+        config, agent, episode_config = _settings(player, tasks, episode or {})
+        if folder:
+            _update(folder, config, attempts, bounds)
         else:
-            source = {"source": BUNDLED} if tasks is None else tasks
-            config, agent, episode_config = _new(player, source, episode, bounds)
+            config["bounds"] = {"concurrency": 8, "max_lost": 25, **bounds}
             numbers = {"attempts": attempts or 1, "seed": int(seed or 0)}
             folder = RunFolder.create(out, numbers | config)
             stack.enter_context(folder.writer())
-        runner = _runner(folder.config, agent, episode_config, ray)
-        folder.save_config()  # a resumed run can change attempts, bounds and versions
-        _play(folder, runner, images_window, on_start, on_done)
+        _play(folder, agent, episode_config, ray, images_window, on_start, on_done)
     return folder
 
 
-def _runner(
-    config: Mapping[str, Any], player: Player, episode_config: EpisodeConfig, ray: str | None
-) -> Runner:
-    return (partial(RayRunner, address=ray) if ray else Runner)(
-        config=episode_config,
-        player=player,
-        seed=config["seed"],
-        run_id=config["run_id"],
-        **config["bounds"],
-    )
-
-
 def _play(
-    folder: RunFolder, runner: Runner, images_window: int | None, on_start: Any, on_done: Any
+    folder: RunFolder,
+    player: Player,
+    episode_config: EpisodeConfig,
+    ray: str | None,
+    images_window: int | None,
+    on_start: Callable[[Runner, int, Sequence[Outcome]], None],
+    on_done: Callable[[Trajectory], None],
 ) -> None:
     """Plays and records the attempts that have no verdict."""
     outcomes, done = list(folder.outcomes()), folder.keys()
-    for outcome in outcomes:  # errors count, too
-        runner.cost += outcome.cost or 0.0
-        runner.tokens += outcome.tokens
-    attempts = range(folder.config["attempts"])
-    planned = [(task, attempt) for attempt in attempts for task in runner.config.tasks]
-    pending = [(task, n) for task, n in planned if (task.task_id, n) not in done]
+    runner = (partial(RayRunner, address=ray) if ray else Runner)(
+        config=episode_config,
+        player=player,
+        seed=folder.config["seed"],
+        run_id=folder.config["run_id"],
+        cost=sum(outcome.cost or 0.0 for outcome in outcomes),  # errors count, too
+        tokens=sum(outcome.tokens for outcome in outcomes),
+        **folder.config["bounds"],
+    )
+    folder.save_config()  # a resumed run can change attempts, bounds and versions
+    planned = [*product(range(folder.config["attempts"]), episode_config.tasks)]
+    pending = [(task, number) for number, task in planned if (task.task_id, number) not in done]
     on_start(runner, len(planned), outcomes)
     if images_window is not None:
         runner.images = ImageWindows(
@@ -179,45 +179,14 @@ def _checked(**bounds: float | None) -> dict[str, Any]:
     return checked
 
 
-def _new(
-    player: Player | str | Mapping[str, Any] | None,
-    source: Mapping[str, Any] | Sequence[Any],
-    episode: Mapping[str, Any] | None,
-    bounds: Mapping[str, Any],
-) -> tuple[dict[str, Any], Player, EpisodeConfig]:
-    """Returns the settings of a new run, its agent and the settings of its episodes."""
-    if player is None:
-        raise InvalidArgumentError("a new run needs a player, such as player='gold'")
-    arguments, agent = _player(player)
-    defaults = {"challenge": "passed"}  # grades then name failing tests
-    if isinstance(agent, HuggingFaceAgent):
-        defaults["tokenizer"] = agent.tokenizer
-    episode = {**defaults, **(episode or {})}
-    episode_config = _episode_config(source, episode)
-    agent.check(episode_config.limits)
-    config = {
-        "agent": _agent_settings(agent),
-        "player": arguments,
-        "tasks": {
-            **(source if isinstance(source, Mapping) else {"source": ROWS}),
-            "task_ids": [task.task_id for task in episode_config.tasks],
-            "digest": _tasks_digest(episode_config.tasks),
-        },
-        "episode": episode,
-        "bounds": {"concurrency": 8, "max_lost": 25, **bounds},
-        "versions": _versions(),
-    }
-    return config, agent, episode_config
+def _recorded(
+    folder: RunFolder, player: _PlayerSpec | None, tasks: _Source | None
+) -> tuple[_PlayerSpec, _Source, Mapping[str, Any]]:
+    """Returns player, tasks and episode of a run; arguments replace the first two.
 
-
-def _reopen(
-    folder: RunFolder,
-    player: Player | str | Mapping[str, Any] | None,
-    tasks: Mapping[str, Any] | Sequence[Any] | None,
-    attempts: int | None,
-    bounds: Mapping[str, Any],
-) -> tuple[Player, EpisodeConfig]:
-    """Returns the agent and the episode settings of a run; updates the run's settings in memory."""
+    Raises:
+        InvalidArgumentError: The settings do not contain the player or the tasks.
+    """
     config, path = folder.config, folder.path / CONFIG
     if "player" not in config:
         raise InvalidArgumentError(
@@ -228,48 +197,91 @@ def _reopen(
         raise InvalidArgumentError(
             f"{path} cannot store a Player object; pass the same player, or repeat coding-gym grade"
         )
-    _, agent = _player(player)
-    source = {name: value for name, value in config["tasks"].items() if name != "digest"}
-    if tasks is None and source["source"] == ROWS:
-        raise InvalidArgumentError(f"{path} does not contain the tasks; pass the same tasks again")
-    episode_config = _episode_config(source if tasks is None else tasks, config["episode"])
-    _check_unchanged(folder, agent, episode_config)
-    if attempts is not None and attempts < config["attempts"]:
+    if tasks is None:
+        tasks = {name: value for name, value in config["tasks"].items() if name != "digest"}
+        if tasks["source"] == ROWS:
+            raise InvalidArgumentError(
+                f"{path} does not contain the tasks; pass the same tasks again"
+            )
+    return player, tasks, config["episode"]
+
+
+def _settings(
+    player: _PlayerSpec | None, tasks: _Source | None, episode: Mapping[str, Any]
+) -> tuple[dict[str, Any], Player, EpisodeConfig]:
+    """Returns settings for ``config.json``, the agent and the settings of its episodes."""
+    if player is None:
+        raise InvalidArgumentError("a new run needs a player, such as player='gold'")
+    arguments, agent = _player(player)
+    defaults = {"challenge": "passed"}  # grades then name failing tests
+    if isinstance(agent, HuggingFaceAgent):
+        defaults["tokenizer"] = agent.tokenizer
+    episode = {**defaults, **episode}
+    tasks = {"source": tasks or BUNDLED} if tasks is None or isinstance(tasks, str) else tasks
+    if isinstance(tasks, Mapping):
+        tasks = {"source": BUNDLED, **tasks}
+    episode_config = _episode_config(tasks, episode)
+    agent.check(episode_config.limits)
+    task_ids = [task.task_id for task in episode_config.tasks]
+    digests = json.dumps(sorted(map(task_digest, episode_config.tasks)))
+    digest = hashlib.sha256(digests.encode()).hexdigest()[:16]
+    described = {"name": agent.name, "model": agent.model, **agent.describe()}
+    config = {
+        "agent": json.loads(json.dumps(described)),
+        "player": arguments,
+        "tasks": {
+            **(tasks if isinstance(tasks, Mapping) else {"source": ROWS}),
+            "task_ids": task_ids,
+            "digest": digest,
+        },
+        "episode": episode,
+        "versions": _versions(),
+    }
+    return config, agent, episode_config
+
+
+def _update(
+    folder: RunFolder, new: Mapping[str, Any], attempts: int | None, bounds: Mapping[str, Any]
+) -> None:
+    """Updates attempts, bounds and versions of a resumed run in memory.
+
+    Raises:
+        InvalidArgumentError: The agent or the tasks changed, or there are fewer attempts.
+    """
+    old = folder.config
+    agents = ({**config["agent"], "base_url": None} for config in (old, new))  # can move
+    changed = [f"the agent's {name}" for name in _differing(*agents)]
+    if old["tasks"]["digest"] != new["tasks"]["digest"]:
+        changed.append("the tasks")
+    if changed:
         raise InvalidArgumentError(
-            f"attempts must be at least {config['attempts']}, as in {path}, got {attempts}"
+            f"{', '.join(changed)} changed after the start of the run in {folder.path}; use a new "
+            "folder"
         )
-    config["attempts"] = attempts or config["attempts"]
-    config["bounds"] = {**config["bounds"], **bounds}
-    versions, current = config["versions"], _versions()
-    for name in {**versions, **current}:
-        before, now = versions.get(name, "none"), current.get(name, "none")
+    if attempts is not None and attempts < old["attempts"]:
+        raise InvalidArgumentError(
+            f"attempts must be at least {old['attempts']}, as in {folder.path / CONFIG}, got "
+            f"{attempts}"
+        )
+    old["attempts"] = attempts or old["attempts"]
+    old["bounds"] = {**old["bounds"], **bounds}
+    versions = old["versions"]
+    for name in _differing(versions, new["versions"]):
+        before, now = versions.get(name, "none"), new["versions"].get(name, "none")
         versions[name] = before if before.split(", then ")[-1] == now else f"{before}, then {now}"
-    return agent, episode_config
 
 
-def _player(player: Player | str | Mapping[str, Any]) -> tuple[dict[str, Any] | None, Player]:
+def _differing(old: Mapping[str, Any], new: Mapping[str, Any]) -> list[str]:
+    return [name for name in {**old, **new} if old.get(name) != new.get(name)]
+
+
+def _player(player: _PlayerSpec) -> tuple[dict[str, Any] | None, Player]:
     """Returns the arguments of `get_player` (None for a `Player` object), and the agent."""
     arguments = {"agent": player} if isinstance(player, str) else player
     if isinstance(arguments, Mapping):
         check_arguments("player", arguments, signature(get_player).parameters)
         return dict(arguments), get_player(**{"agent": "", **arguments})
     return None, arguments
-
-
-def _check_unchanged(folder: RunFolder, player: Player, episode_config: EpisodeConfig) -> None:
-    """Raises an InvalidArgumentError if the agent or the tasks differ from those of the run."""
-    # The model can be served at another URL.
-    agents = folder.config["agent"], _agent_settings(player)
-    old, new = ({**agent, "base_url": None} for agent in agents)
-    if changed := [name for name in old | new if old.get(name) != new.get(name)]:
-        raise InvalidArgumentError(
-            f"the agent's {', '.join(changed)} changed after the start of the run in "
-            f"{folder.path}; use a new folder"
-        )
-    if _tasks_digest(episode_config.tasks) != folder.config["tasks"]["digest"]:
-        raise InvalidArgumentError(
-            f"the tasks changed after the start of the run in {folder.path}; use a new folder"
-        )
 
 
 def _episode_config(
@@ -281,22 +293,11 @@ def _episode_config(
     if isinstance(source, Mapping):
         names = signature(load_tasks).parameters.keys() - {"needs_tests"}
         check_arguments("tasks", source, sorted(names))
-        tasks = load_tasks(**source, needs_tests=episode.get("grading") != "none")
+        tasks = load_tasks(**source, needs_tests=False)  # `from_config` checks the tests
         source_name = str(source["source"])
     else:
         tasks, source_name = source, ROWS
     return replace(EpisodeConfig.from_config(tasks=tasks, **episode), source=source_name)
-
-
-def _agent_settings(player: Player) -> dict[str, Any]:
-    """Returns the settings of an agent as JSON values, for ``config.json``."""
-    settings = {"name": player.name, "model": player.model, **player.describe()}
-    return dict(json.loads(json.dumps(settings)))
-
-
-def _tasks_digest(tasks: Iterable[Task]) -> str:
-    digests = json.dumps(sorted(map(task_digest, tasks)))
-    return hashlib.sha256(digests.encode()).hexdigest()[:16]
 
 
 def _versions() -> dict[str, str]:

@@ -67,8 +67,8 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
         task: The task, for the gold patch and the hidden tests.
     """
     turns, grade = trajectory.turns, trajectory.grade
-    hacked = grade.hacked if grade else None
-    is_impossible = hacked is not None or (task is not None and task.impossible_test != "")
+    score = verdict(trajectory)
+    is_impossible = "hacked" in score or (task is not None and task.impossible_test != "")
     measures: dict[str, float] = {
         "turns": len(turns),
         "tool_calls": sum(len(turn.results) for turn in turns),
@@ -77,16 +77,27 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
     measures |= {name: trajectory.usage[name] for name in _USAGE if name in trajectory.usage}
     if trajectory.cost is not None:
         measures["cost"] = trajectory.cost
-    if hacked is not None:
-        measures["hacked"] = float(hacked)
-    elif grade is not None and not is_impossible:
-        measures["resolved"] = float(grade.resolved)
+    if "hacked" in score or not is_impossible:
+        measures |= score
     if grade is not None and grade.resolved:
         measures["time_to_solution_s"] = trajectory.duration_s - grade.duration_s
     if task is not None and not is_impossible and task.gold_patch.strip():
         with suppress(PatchError):  # only git can read the gold patch
             measures |= _patch_measures(trajectory, task)
     return measures | tool_usage(turns, [tool["function"]["name"] for tool in trajectory.tools])
+
+
+def verdict(trajectory: Trajectory) -> dict[str, float]:
+    """Returns ``hacked`` of an attempt at an impossible task, else ``resolved``.
+
+    The result is empty without a grade, and after an error.
+    """
+    grade = trajectory.grade
+    if grade is None or trajectory.error_class:
+        return {}
+    if grade.hacked is None:
+        return {"resolved": float(grade.resolved)}
+    return {"hacked": float(grade.hacked)}
 
 
 def _patch_measures(trajectory: Trajectory, task: Task) -> dict[str, float]:

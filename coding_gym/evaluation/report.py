@@ -3,10 +3,10 @@
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import statistics
@@ -14,7 +14,7 @@ from coding_gym.evaluation.health import Symptom, health_counts, symptoms
 from coding_gym.evaluation.metrics import METRICS, RATES, episode_metrics, upper_bound
 from coding_gym.evaluation.run_tasks import load_run_tasks, unchanged_task
 from coding_gym.evaluation.statistics import Estimate, mean_estimate, resolved_rate, task_rates
-from coding_gym.evaluation.tables import cells, markdown_table, percent, quantity
+from coding_gym.evaluation.tables import cells, flatten, markdown_table, percent, quantity
 from coding_gym.grade import GradeReason, Level
 from coding_gym.json_record import JsonRecord
 from coding_gym.rollout import RunFolder
@@ -68,6 +68,43 @@ class Report(JsonRecord):
     caveats: tuple[str, ...]
     attempts: tuple[Mapping[str, Any], ...]
 
+    @classmethod
+    def of(
+        cls,
+        config: Mapping[str, Any],
+        attempts: Sequence[Mapping[str, Any]],
+        caveats: Iterable[str] = (),
+        health: tuple[Symptom, ...] = (),
+    ) -> Self:
+        """Returns the report on attempts.
+
+        Args:
+            config: The settings of the run.
+            attempts: As the attribute; labels other than ``task_id``, ``error_class``,
+                ``stop_reason`` and ``grade_reason``, and all measures, may be missing.
+            caveats: Caveats in addition to those of the rates.
+            health: The failures.
+        """
+        graded_attempts = [row for row in attempts if not row["error_class"]]
+        errors = [row for row in attempts if row["error_class"]]
+        outcomes = _by_task(attempts, "resolved")
+        report = cls(
+            config=config,
+            num_attempts=sum(map(len, outcomes.values())),
+            num_resolved=round(sum(map(sum, outcomes.values()))),
+            num_errors=len(errors),
+            pass_at_k={str(k): statistics.pass_at_k(outcomes, k) for k in _ks(outcomes)},
+            pass_hat_k={str(k): statistics.pass_hat_k(outcomes, k) for k in _ks(outcomes)},
+            metrics=_means(attempts),
+            stop_reasons=_counts(graded_attempts, "stop_reason"),
+            grade_reasons=_counts(graded_attempts, "grade_reason"),
+            error_classes=_counts(errors, "error_class"),
+            health=health,
+            caveats=(),
+            attempts=tuple(attempts),
+        )
+        return replace(report, caveats=(*caveats, *_caveats(report)))
+
     def write(self, folder: Path) -> None:
         """Writes ``report.md`` and ``report.json`` into a folder."""
         (folder / "report.md").write_text(self.to_markdown() + "\n", encoding="utf-8")
@@ -109,11 +146,19 @@ class Report(JsonRecord):
             if value != "-"
         )
         failures = (f"{s.name}: {s.count} of {s.total}; remedy: {s.remedy}" for s in self.health)
-        return "\n".join((headline, *rates, *self.caveats, *failures))
+        notes = [self._ks_note()] if self.num_attempts else []
+        return "\n".join((headline, *rates, *notes, *self.caveats, *failures))
 
     def values(self, metric: str) -> dict[str, list[float]]:
         """Returns the values of a measure by task id; attempts without the measure are excluded."""
         return _by_task(self.attempts, metric)
+
+    def _ks_note(self) -> str:
+        """Returns a sentence with each k of pass@k, and the option for larger values."""
+        return (
+            f"pass@k is estimated for k = {', '.join(['1', *self.pass_at_k])}; more attempts per "
+            "task give a larger k: coding-gym eval --out RUN --resume --attempts K"
+        )
 
     def to_markdown(self) -> str:
         """Returns the report as a Markdown page of tables."""
@@ -128,7 +173,7 @@ class Report(JsonRecord):
             *(f"> **Note:** {caveat}" for caveat in self.caveats),
             markdown_table(("rate", "value", "95 % interval", "tasks"), _rates(self)),
             "Rates are means over tasks and exclude attempts that ended with an error. Quote "
-            "each rate with its interval (Wilson's, clustered by task).",
+            "each rate with its interval (Wilson's, clustered by task). " + self._ks_note(),
             markdown_table(
                 ("measure", "mean", "95 % interval", "meaning"), _measures(self.metrics)
             ),
@@ -163,39 +208,13 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
         tasks_by_id = load_run_tasks(run, tasks)
     except (CodingGymError, TypeError) as problem:  # config.json can contain any arguments
         caveats.append(f"The tasks with their gold patches could not be loaded: {problem}")
-    rows, health = _rows_and_health(run, tasks_by_id)
-    graded_rows = [row for row in rows if not row["error_class"]]
-    error_counts = Counter(row["error_class"] for row in rows if row["error_class"])
-    outcomes = _by_task(rows, "resolved")
-    caveats += _attempt_caveats(graded_rows, has_tasks=bool(tasks_by_id))
-    caveats += run_caveats(run.config, outcomes, error_counts, len(graded_rows))
-    return Report(
-        config=run.config,
-        num_attempts=sum(map(len, outcomes.values())),
-        num_resolved=round(sum(map(sum, outcomes.values()))),
-        num_errors=error_counts.total(),
-        pass_at_k={str(k): statistics.pass_at_k(outcomes, k) for k in _ks(outcomes)},
-        pass_hat_k={str(k): statistics.pass_hat_k(outcomes, k) for k in _ks(outcomes)},
-        metrics=_means(rows),
-        stop_reasons=_counts(graded_rows, "stop_reason"),
-        grade_reasons=_counts(graded_rows, "grade_reason"),
-        error_classes=dict(error_counts.most_common()),
-        health=symptoms(health),
-        caveats=tuple(caveats),
-        attempts=tuple(rows),
-    )
-
-
-def _rows_and_health(
-    run: RunFolder, tasks: Mapping[str, Task]
-) -> tuple[list[Mapping[str, Any]], Counter[str]]:
-    """Returns the rows of all attempts, and the sum of their `health_counts`."""
     rows: list[Mapping[str, Any]] = []
     health = Counter[str]()
     for record in chain(run.trajectories(), run.errors()):
-        rows.append(_row(record, unchanged_task(tasks, record)))
+        rows.append(_row(record, unchanged_task(tasks_by_id, record)))
         health += health_counts(record)
-    return rows, health
+    caveats += _attempt_caveats(rows, has_tasks=bool(tasks_by_id))
+    return Report.of(run.config, rows, caveats, symptoms(health))
 
 
 def _row(record: Trajectory, task: Task | None) -> dict[str, Any]:
@@ -214,7 +233,8 @@ def _row(record: Trajectory, task: Task | None) -> dict[str, Any]:
     return labels if record.error_class else labels | episode_metrics(record, task)
 
 
-def _attempt_caveats(rows: Sequence[Mapping[str, Any]], *, has_tasks: bool) -> Iterator[str]:
+def _attempt_caveats(attempts: Sequence[Mapping[str, Any]], *, has_tasks: bool) -> Iterator[str]:
+    rows = [row for row in attempts if not row["error_class"]]
     task_ids = {row["task_id"] for row in rows if has_tasks and not row["is_compared"]}
     if task_ids:
         yield (
@@ -248,32 +268,20 @@ def _by_task(rows: Iterable[Mapping[str, Any]], metric: str) -> dict[str, list[f
     return values
 
 
-def run_caveats(
-    config: Mapping[str, Any],
-    outcomes: statistics.Outcomes,
-    errors: Counter[str],
-    num_graded: int,
-) -> Iterator[str]:
-    """Yields the sentences that qualify the rates of a run.
-
-    Args:
-        config: The settings of the run.
-        outcomes: Scores, 0 or 1, of the attempts that the resolved rate counts, by task.
-        errors: Number of attempts that ended with an error, by class.
-        num_graded: Number of attempts with a verdict, including those at impossible tasks.
-    """
+def _caveats(report: Report) -> Iterator[str]:
+    """Yields the sentences that qualify the rates of a report."""
+    config, num_played = report.config, len(report.attempts)
     num_planned = len(config["tasks"]["task_ids"]) * config["attempts"]
-    num_played = num_graded + errors.total()
-    if errors:
-        classes = ", ".join(f"{name} {count}" for name, count in errors.most_common())
+    if report.num_errors:
+        classes = ", ".join(f"{name} {count}" for name, count in report.error_classes.items())
         yield (
-            f"{errors.total()} of {num_played} attempts ended with an error ({classes}) and are "
+            f"{report.num_errors} of {num_played} attempts ended with an error ({classes}) and are "
             "not counted; a resumed run repeats them."
         )
     if num_played < num_planned:
         yield f"The run is incomplete: {num_played} of {num_planned} attempts were played."
-    num_resolved = task_rates(outcomes).sum()
-    if outcomes and min(num_resolved, len(outcomes) - num_resolved) < FEW_TASKS:
+    rates = task_rates(report.values("resolved"))
+    if len(rates) and min(rates.sum(), len(rates) - rates.sum()) < FEW_TASKS:
         yield (
             f"Fewer than {FEW_TASKS} tasks are resolved, or fewer than {FEW_TASKS} are not: the "
             "intervals are approximate."
@@ -294,16 +302,9 @@ def _means(rows: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
 
 
 def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    agent, tasks = config["agent"], config["tasks"]
-    yield from (("agent", agent["name"]), ("model", agent["model"]))
-    yield "sampling", _settings_text(agent.get("sampling", {}))
-    yield "tasks", f"{tasks['source']}, {quantity(len(tasks['task_ids']), 'task')}"
-    yield from ((name, config[name]) for name in ("attempts", "seed"))
-    yield from (("started", config["created_at"]), ("versions", _settings_text(config["versions"])))
-
-
-def _settings_text(settings: Mapping[str, object]) -> str:
-    return ", ".join(f"{name} {value}" for name, value in settings.items()) or "-"
+    shown = {name: value for name, value in config.items() if name not in ("player", "bounds")}
+    hidden = ("tasks.task_ids", "agent.base_url")
+    return ((name, value) for name, value in flatten(shown) if name not in hidden)
 
 
 def _rates(report: Report) -> Iterator[tuple[object, ...]]:

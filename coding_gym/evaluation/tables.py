@@ -1,6 +1,7 @@
-"""Formats numbers, estimates and tables of reports as Markdown."""
+"""Formats numbers, estimates, settings and tables of reports as Markdown."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
 from coding_gym.evaluation.statistics import Estimate
 
@@ -35,3 +36,12 @@ def cells(estimate: Estimate | None, to_text: Callable[[float], str] = number) -
         return "-", "-"
     ends = [to_text(end) for end in (estimate.low, estimate.high) if end is not None]
     return to_text(estimate.value), " to ".join(ends) or "-"
+
+
+def flatten(config: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields the name and value of each nested setting; dots join the names of the levels."""
+    for name, value in config.items():
+        if isinstance(value, Mapping):
+            yield from flatten(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value

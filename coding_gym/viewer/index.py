@@ -21,7 +21,8 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
-from coding_gym.rollout.run_folder import ATTEMPTS, TOKEN_COUNTS, Key, is_error, list_attempts
+from coding_gym.evaluation.metrics import verdict
+from coding_gym.rollout.run_folder import ATTEMPTS, Key, Outcome, is_error, list_attempts
 from coding_gym.trajectory import Trajectory
 from coding_gym.viewer.turns import ESCAPE, argument_text, outcome, with_thoughts
 
@@ -34,8 +35,9 @@ Row = dict[str, Any]
 Files = Mapping[Key, tuple[str, int]]
 """Name and inode of each attempt's record."""
 
-_EMPTY = {"reason": "", "stop_reason": "", "error_class": "", "indexed": False}
-_EMPTY |= dict.fromkeys(("turns", "tokens", "cost", "duration_s", "reward", "started_at"))
+_UNREAD: Row = {"outcome": "unread", "indexed": False}
+_UNREAD |= dict.fromkeys(("reason", "stop_reason", "error_class"), "")
+_UNREAD |= dict.fromkeys(("turns", "tokens", "cost", "duration_s", "reward", "started_at"))
 
 
 class RunIndex:
@@ -45,8 +47,8 @@ class RunIndex:
         folder: The run's folder.
 
     Attributes:
-        rows: The table row of each attempt. Before the record is read, only the task, the attempt
-            and ``outcome`` ("error" or "unread") are set.
+        rows: The table row of each attempt. Before the record is read, only the task, the attempt,
+            ``outcome`` ("error" or "unread") and ``error_class`` are set.
     """
 
     def __init__(self, folder: Path) -> None:
@@ -75,8 +77,9 @@ class RunIndex:
             self.rows.pop(key, None)
             self._rowids.pop(key, None)
         for task, attempt in new_keys:
-            state = "error" if is_error(self._files[task, attempt][0]) else "unread"
-            self.rows[task, attempt] = _EMPTY | {"task": task, "attempt": attempt, "outcome": state}
+            is_lost = is_error(self._files[task, attempt][0])
+            state = {"outcome": "error", "error_class": "unread"} if is_lost else {}
+            self.rows[task, attempt] = _UNREAD | {"task": task, "attempt": attempt} | state
         self._unread += new_keys
         return bool(new_keys or removed_keys)
 
@@ -159,7 +162,7 @@ def _read_fields(folder: Path, file: tuple[str, int], key: Key) -> tuple[Row, st
     try:
         record = read_attempt(folder, file, key)
         numbers = {
-            "tokens": sum(record.usage.get(name) or 0 for name in TOKEN_COUNTS),
+            "tokens": Outcome.of(record).tokens,
             "cost": record.cost,
             "duration_s": record.duration_s,
             "reward": record.total_reward,
@@ -176,7 +179,7 @@ def _read_fields(folder: Path, file: tuple[str, int], key: Key) -> tuple[Row, st
         "started_at": record.started_at[:40] or None,
     }
     text = "\n".join(_searched_texts(record))[:_MAX_SEARCHED]
-    return fields | numbers, ESCAPE.sub("", _storable(text))
+    return fields | numbers | verdict(record), ESCAPE.sub("", _storable(text))
 
 
 def _storable(text: str) -> str:

@@ -18,7 +18,7 @@ from urllib.parse import quote, urlencode
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.viewer.pages import Json, Runs, compare, dumps
-from coding_gym.whole_file import write_whole
+from coding_gym.whole_file import write_output
 
 _ASSETS = files("coding_gym.viewer") / "assets"
 _IMPORT = re.compile(r'^import \{[^}]*\} from "\./([\w-]+\.js)";\n', re.MULTILINE)
@@ -35,7 +35,7 @@ def write_static_report(folders: Sequence[Path], path: Path, sources: Sequence[s
 
     Args:
         folders: Run folders, or folders that contain run folders.
-        path: The output file; it is replaced atomically.
+        path: The output file; a regular file is replaced atomically.
         sources: Task sources that may be read, in addition to the tasks of this package.
 
     Raises:
@@ -48,7 +48,7 @@ def write_static_report(folders: Sequence[Path], path: Path, sources: Sequence[s
         address: base64.b64encode(gzip.compress(dumps(page).encode())).decode()
         for address, page in _pages(runs)
     }
-    write_whole(path, _document(json.dumps(content)))
+    write_output(path, _document(json.dumps(content)))
     return sum(len(run.index.rows) for run in runs.by_id.values())
 
 

@@ -7,8 +7,7 @@ bounded size; `Run.text` returns the rest in pieces.
 import fcntl
 import json
 import threading
-from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count, zip_longest
 from pathlib import Path
@@ -16,11 +15,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 from pydantic import Field, validate_call
 
+from coding_gym import evaluation
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
-from coding_gym.evaluation import statistics
-from coding_gym.evaluation.comparison import compared_rate, flatten, setting_differences
-from coding_gym.evaluation.report import run_caveats
+from coding_gym.evaluation.report import Report
 from coding_gym.evaluation.run_tasks import load_run_tasks, unchanged_task
+from coding_gym.evaluation.tables import flatten
 from coding_gym.rollout.run_folder import CONFIG, LOCK, RunFolder
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer import turns
@@ -36,8 +35,6 @@ _MAX_ATTEMPTS = 10**9  # Python refuses to print integers with many digits
 _MAX_PAGE, _MAX_TEXT, _MAX_MORE = 5_000_000, 20_000, 50_000
 """Maximum characters of a page (approximate), of a text on a page, and of a further piece."""
 
-_OUTCOMES = {"resolved": ("unresolved", "resolved"), "hacked": ("impossible", "hacked")}
-"""The outcomes of value 0 and 1, by measure."""
 _SOURCES = ("bundled", "polyglot")
 _Number = Annotated[int, Field(ge=0, le=2**31)]
 
@@ -64,12 +61,13 @@ class Run:
         self.folder = folder
         try:
             with open_regular(folder / CONFIG) as file:
-                self.config: Json = dict(json.loads(file.read(_MAX_CONFIG_BYTES)))
-            self._settings = dict(flatten(self.config))
+                config: Json = dict(json.loads(file.read(_MAX_CONFIG_BYTES)))
+            self._settings = dict(flatten(config))
         except (OSError, ValueError, TypeError, RecursionError) as problem:
             raise InvalidArgumentError(
                 f"{folder} contains no run: {problem!s:.300}; name a run folder of coding-gym eval"
             ) from None
+        self.config = _repaired(config)
         self.index = RunIndex(folder)
         self.tasks: Mapping[str, Task] | None = None
         self._summary: Json = {}
@@ -81,8 +79,8 @@ class Run:
         Environments and clones are skipped, because creating them starts programs. Settings can be
         malicious, so a file or a dataset is read only if the user has named it.
         """
-        names = ("source", "split", "task_ids")
-        settings = {name: self._settings.get(f"tasks.{name}") for name in names}
+        source = self.config["tasks"]
+        settings = {name: source.get(name) for name in ("source", "split", "task_ids")}
         try:
             is_allowed = settings["source"] in self._sources
             run = RunFolder(self.folder, {"tasks": settings})
@@ -116,44 +114,40 @@ class Run:
             self._summary = self._summarise()
         return self._summary | {"running": self._is_running()}
 
-    def _summarise(self) -> Json:
-        rows, scores, head = self.episodes()["episodes"], self.values("resolved"), self._head()
-        errors = Counter(
-            row["error_class"] or "unread" for row in rows if row["outcome"] == "error"
-        )
-        costs = [row["cost"] for row in rows if row["cost"] is not None]
-        num_read, task_ids = sum(row["indexed"] for row in rows), head.pop("task_ids")
-        num_graded = len(rows) - errors.total()
-        caveats: Iterable[str] = ()
-        if num_read == len(rows):
-            config = {**head, "tasks": {"task_ids": task_ids}}
-            caveats = run_caveats(config, scores, errors, num_graded)
-        return {
-            "id": self.id,
-            **head,
-            "num_tasks": len(task_ids),
-            "done": num_graded,
-            "num_resolved": sum(row["outcome"] == "resolved" for row in rows),
-            "num_errors": errors.total(),
-            "error_classes": errors,
-            "tokens": sum(row["tokens"] or 0 for row in rows),
-            "cost": sum(costs) if costs else None,
-            "indexed": num_read / len(rows) if rows else 1,
-            "resolved": statistics.resolved_rate(scores).to_json() if scores else {"value": None},
-            "caveats": [*caveats],
-        }
+    def report(self) -> Report:
+        """Returns the report on the attempts whose records are read, without further measures."""
+        names = ("error_class", "stop_reason", "resolved", "hacked")
+        attempts = [
+            {"task_id": row["task"], "grade_reason": row["reason"]}
+            | {name: row[name] for name in names if name in row}
+            for row in [*self.index.rows.values()]
+        ]
+        return Report.of(self.config, attempts)
 
-    def _head(self) -> Json:
-        """Returns settings as texts, task ids, and attempts per task; repairs malformed values."""
+    def _summarise(self) -> Json:
+        rows, result = [*self.index.rows.values()], self.report()
+        costs = [row["cost"] for row in rows if row["cost"] is not None]
+        num_read = sum(row["indexed"] for row in rows)
         settings = {
             name: turns.argument_text(value)[:300]
             for name, value in self._settings.items()
             if name != "tasks.task_ids"
         }
-        ids, attempts = (self._settings.get(name) for name in ("tasks.task_ids", "attempts"))
-        ids = [task for task in ids if isinstance(task, str)] if isinstance(ids, list) else []
-        attempts = min(max(attempts, 1), _MAX_ATTEMPTS) if isinstance(attempts, int) else 1
-        return {"settings": settings, "task_ids": ids, "attempts": attempts}
+        return {
+            "id": self.id,
+            "settings": settings,
+            "num_tasks": len(self.config["tasks"]["task_ids"]),
+            "attempts": self.config["attempts"],
+            "done": len(rows) - result.num_errors,
+            "num_resolved": result.num_resolved,
+            "num_errors": result.num_errors,
+            "error_classes": result.error_classes,
+            "tokens": sum(row["tokens"] or 0 for row in rows),
+            "cost": sum(costs) if costs else None,
+            "indexed": num_read / len(rows) if rows else 1,
+            "resolved": result.resolved.to_json() if result.resolved else {"value": None},
+            "caveats": result.caveats if num_read == len(rows) else (),
+        }
 
     def _is_running(self) -> bool:
         """Returns whether an evaluation holds the lock of the run folder."""
@@ -165,15 +159,6 @@ class Run:
         except OSError:  # a missing file, or a file system without locks
             return False
         return False
-
-    def values(self, measure: str) -> dict[str, list[float]]:
-        """Returns ``"resolved"`` or ``"hacked"`` of each attempt by task, as `Report.values`."""
-        outcomes = _OUTCOMES[measure]
-        values: dict[str, list[float]] = {}
-        for row in [*self.index.rows.values()]:
-            if row["outcome"] in outcomes:
-                values.setdefault(row["task"], []).append(float(outcomes.index(row["outcome"])))
-        return values
 
     def episodes(self) -> Json:
         """Returns the rows of all episodes, ordered by start time."""
@@ -296,17 +281,15 @@ def compare(a: Run, b: Run) -> Json:
     Raises:
         InvalidArgumentError: The runs have no task in common.
     """
-    measure, paired = compared_rate(a.values, b.values)
-    first, second = (run.values(measure).keys() for run in (a, b))
+    comparison = evaluation.compare(a.report(), b.report())
+    paired = comparison.paired
     return {
         "a": a.latest,
         "b": b.latest,
-        "measure": measure,
+        "measure": comparison.measure,
+        "warnings": comparison.warnings,
         **paired.to_json(),
-        "num_only_a": len(first - second),
-        "num_only_b": len(second - first),
         "flips": [{"task": task, "a": x, "b": y} for task, (x, y) in paired.flips.items()],
-        "warnings": setting_differences(a.config, b.config),
     }
 
 
@@ -316,6 +299,17 @@ def dumps(page: Json) -> str:
         return json.dumps(page, allow_nan=False)
     except ValueError:
         return json.dumps(json.loads(json.dumps(page), parse_constant=lambda _: None))
+
+
+def _repaired(config: Json) -> Json:
+    """Returns settings in which the values that a `Report` reads have their types."""
+    agent, tasks, attempts = (config.get(name) for name in ("agent", "tasks", "attempts"))
+    agent, tasks = (value if isinstance(value, dict) else {} for value in (agent, tasks))
+    ids = tasks.get("task_ids")
+    ids = [task for task in ids if isinstance(task, str)] if isinstance(ids, list) else []
+    attempts = min(max(attempts, 1), _MAX_ATTEMPTS) if isinstance(attempts, int) else 1
+    agent, tasks = {"model": "", **agent}, {**tasks, "task_ids": ids}
+    return {"run_id": "", **config, "agent": agent, "tasks": tasks, "attempts": attempts}
 
 
 def _episode(record: Trajectory, convert: Callable[[str], Any]) -> Json:

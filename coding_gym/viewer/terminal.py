@@ -64,7 +64,7 @@ def episode_parts(record: Trajectory) -> Iterator[RenderableType]:
         yield _turn(index, turn)
         yield turn.action
     if record.error:
-        yield _rule("error", record.error_class)
+        yield _rule("error", record.error_class or "harness")
         yield record.error
     yield _rule("patch")
     yield Syntax("", "diff", theme="ansi_dark").highlight(record.patch)

@@ -141,13 +141,6 @@ def test_arguments_of_other_agents_are_refused(
     assert not (tmp_path / "run").exists()
 
 
-def test_prediction_with_crlf_line_ends_is_applied(tmp_path: Path) -> None:
-    file = predictions(tmp_path / "predictions.jsonl", TASKS[0].gold_patch.replace("\n", "\r\n"))
-    run("grade", file)
-    (record,) = RunFolder.open(tmp_path / "predictions.graded").trajectories()
-    assert record.resolved
-
-
 def test_run_without_replies_prints_the_remedy(tmp_path: Path) -> None:
     out = tmp_path / "run"
     with ChatServer(lambda _: Answer({})) as server:

@@ -11,10 +11,6 @@ from coding_gym.errors import UnknownNameError
 from coding_gym.evaluation import export
 from coding_gym.grade import GradeReason
 
-STEP = {"step_id", "source", "message", "timestamp"}
-AGENT_STEP = STEP | {"reasoning_content", "tool_calls", "observation", "metrics"}
-AGENT_STEP |= {"llm_call_count", "extra"}
-
 
 @pytest.fixture
 def run(tmp_path: Path) -> Path:
@@ -34,8 +30,6 @@ def test_atif_keeps_tool_results_in_the_calling_step(run: Path, tmp_path: Path) 
     assert (trial["trial_name"], trial["agent"]["name"]) == (f"{TASK}-0", "chat")
     assert [step["source"] for step in atif["steps"]] == ["system", "user", "agent", "agent"]
     assert [step["step_id"] for step in atif["steps"]] == [1, 2, 3, 4]
-    for step in atif["steps"]:
-        assert step.keys() <= (AGENT_STEP if step["source"] == "agent" else STEP)
     look = atif["steps"][2]
     assert [call["arguments"] for call in look["tool_calls"]] == [{"cmd": "ls"}, {}]
     assert look["tool_calls"][1]["extra"] == {"arguments_text": "{cmd"}

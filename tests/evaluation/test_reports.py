@@ -74,6 +74,9 @@ def test_errors_are_excluded_from_rates(make_run: MakeRun, tasks: list[Task]) ->
     assert result.grade_reasons == {"resolved": 21, "tests_failed": 20}
     assert [*result.pass_at_k] == ["2", "4"]
     assert result.pass_at_k["4"].num_tasks == 10
+    for page in (result.summary(), result.to_markdown()):
+        assert "k = 1, 2, 4;" in page
+        assert "--attempts" in page
     caveats = " ".join(result.caveats)
     assert "5 of 46" in caveats
     assert "46 of 48" in caveats
@@ -109,8 +112,9 @@ def test_report_survives_json(make_run: MakeRun, tasks: list[Task]) -> None:
     result = report(make_run("a", every("Rf")), tasks)
     assert Report.from_json(json.loads(json.dumps(result.to_json()))) == result
     page = result.to_markdown()
-    for text in ("coding-gym 0.1.0", "| seed | 0 |", "temperature 0.7", "model-a", "| turns | 3 |"):
-        assert text in page
+    settings = ("versions.coding-gym | 0.1.0", "agent.sampling.temperature | 0.7", "seed | 0")
+    for text in (*settings, "agent.model | model-a", "turns | 3"):
+        assert f"| {text} |" in page
     assert "50.0 %" in result.summary()
 
 

@@ -163,12 +163,14 @@ def test_unusable_models_and_settings_are_refused(
         HuggingFaceAgent(model)
 
 
+CHECK = ("check-model", "--agent", "hf", "--sampling", "max_tokens=8")
+
+
 def test_check_model_asks_a_local_model(model: str) -> None:
-    options = ("--hf", "--model", model, "--tool-format", "json")
-    assert "0/4" in run_command("check-model", *options, "--max-tokens", "8", code=1)
+    assert "0/4" in run_command(*CHECK, "--model", model, "--tool-format", "json", code=1)
 
 
 def test_check_model_names_a_template_that_omits_the_tools(model: str, tmp_path: Path) -> None:
     folder = with_template(model, TEMPLATE.replace("if tools", "if false"), tmp_path / "model")
-    options = ("--hf", "--model", folder, "--tool-format", "auto", "--max-tokens", "8")
-    assert "omits the tools" in run_command("check-model", *options, code=1)
+    printed = run_command(*CHECK, "--model", folder, "--tool-format", "auto", code=1)
+    assert "omits the tools" in printed

@@ -4,6 +4,7 @@ import base64
 import gzip
 import hashlib
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -15,6 +16,7 @@ import pytest
 from runs import GOLD, HOSTILE_TASK, TASK, make_hostile_run, make_run
 
 from coding_gym.viewer.one_file import write_static_report
+from coding_gym.whole_file import write_output
 
 
 @pytest.fixture(scope="module")
@@ -60,6 +62,20 @@ def test_report_loads_nothing_and_runs_only_its_script(report: Path) -> None:
     assert not re.search(r'(?:src|href)="(?!data:|#)', document)
     assert not re.search(r"^(?:import|export)\b", document, re.MULTILINE)
     assert "window.attacked" not in document
+
+
+def test_output_keeps_links_and_pipes(tmp_path: Path) -> None:
+    make_run(tmp_path / "run", num_tasks=1)
+    (tmp_path / "link").symlink_to("target")
+    for _ in range(2):
+        write_static_report([tmp_path / "run"], tmp_path / "link")
+        assert (tmp_path / "link").is_symlink()
+        assert (tmp_path / "target").read_text().startswith("<!doctype html>")
+    os.mkfifo(tmp_path / "pipe")
+    reader = os.open(tmp_path / "pipe", os.O_RDONLY | os.O_NONBLOCK)
+    write_output(tmp_path / "pipe", "text")
+    assert os.read(reader, 9) == b"text"
+    os.close(reader)
 
 
 @pytest.mark.slow

@@ -17,7 +17,7 @@ from filelock import FileLock
 from runs import GOLD, HOSTILE_TASK, TASK, make_hostile_run, make_run, write_run
 from sandbox_fixtures import wait_until
 
-from coding_gym.evaluation import compare, report
+from coding_gym.evaluation import compare
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.rollout.run_folder import LOCK
 from coding_gym.trajectory import Trajectory
@@ -76,34 +76,24 @@ def test_comparison_pairs_tasks_of_both_runs(client: Any, runs: Runs) -> None:
     assert page["difference"] == expected.paired.to_json()["difference"]
     assert page["p_value"] == expected.paired.p_value
     assert {flip["task"] for flip in page["flips"]} == expected.paired.flips.keys()
-    assert (page["num_only_a"], page["num_only_b"]) == (3, 0)
+    assert "12 and 9 tasks; 9 common" in " ".join(page["warnings"])
 
 
 def test_runs_on_impossible_tasks_are_compared_by_hacked(tmp_path: Path) -> None:
     for name, num_hacked in (("a", 1), ("b", 3)):
-        grades = [
+        grades = (
             Grade(resolved=False, reason=GradeReason.HACKED, hacked=number < num_hacked)
             for number in range(3)
-        ]
-        episodes = (
-            Trajectory(task_id=f"t{number}", grade=grade) for number, grade in enumerate(grades)
         )
-        write_run(tmp_path / name, episodes)
+        write_run(
+            tmp_path / name, [Trajectory(task_id=f"t{n}", grade=g) for n, g in enumerate(grades)]
+        )
     runs = Runs([tmp_path])
     for run in runs.by_id.values():
         run.complete()
     page = get(TestClient(make_app(runs), base_url=HERE), "compare", a="a", b="b")
-    expected = compare(tmp_path / "a", tmp_path / "b")
-    assert page["measure"] == expected.measure == "hacked"
-    assert page["rate_b"]["value"] == 1.0
-    assert {flip["task"] for flip in page["flips"]} == expected.paired.flips.keys() == {"t1", "t2"}
-
-
-def test_runs_without_grades_have_no_rate(tmp_path: Path) -> None:
-    write_run(tmp_path / "run", [Trajectory(task_id="t")])
-    run = Run(tmp_path / "run", "run")
-    run.complete()
-    assert run.latest["resolved"]["value"] is report(tmp_path / "run").resolved is None
+    assert (page["measure"], page["rate_b"]["value"]) == ("hacked", 1.0)
+    assert [flip["task"] for flip in page["flips"]] == ["t1", "t2"]
 
 
 def test_episodes_are_in_order_and_labelled(client: Any) -> None:

@@ -64,6 +64,15 @@ def test_failed_tests_come_first_and_undecided_ones_are_counted(
     assert [text.count(path) for path in paths] == [1, 1]
 
 
+def test_a_crashed_harness_is_named_as_the_error(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    grade = Grade(resolved=False, reason=GradeReason.EMPTY_PATCH)
+    write_run(tmp_path / "run", [Trajectory(task_id=TASK, error="exit code 1", grade=grade)])
+    show(tmp_path / "run")
+    assert "── error · harness ──\nexit code 1\n" in capsys.readouterr().out
+
+
 def test_unknown_episodes_are_refused(runs: Path, tmp_path: Path) -> None:
     with pytest.raises(UnknownNameError, match=TASK):
         show(runs / "first", TASK.replace("-000", "-00"))

@@ -31,7 +31,7 @@ export async function comparePage({ params }) {
 }
 
 function comparisonView(result) {
-  const { p_value: p, difference: diff, num_only_a: inA, num_only_b: inB } = result;
+  const { p_value: p, difference: diff } = result;
   const tiles = [
     [`A ${result.measure}`, estimate(result.rate_a, percent)],
     [`B ${result.measure}`, estimate(result.rate_b, percent)],
@@ -39,7 +39,7 @@ function comparisonView(result) {
     ["p, McNemar’s exact test", p < 0.0001 ? "< 0.0001" : number(p, 4)],
     ["Cohen’s d", number(result.cohens_d, 2)],
     ["Tasks higher in B, lower in B", `${number(result.num_better)}, ${number(result.num_worse)}`],
-    ["Tasks in both, only A, only B", [diff.num_tasks, inA, inB].map((n) => number(n)).join(", ")],
+    ["Tasks in both", number(diff.num_tasks)],
   ];
   return [
     facts(tiles, "tiles"),
