@@ -1,7 +1,7 @@
 """``CodingRepair-v0``: the Gymnasium environment around an `Episode`."""
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -137,26 +137,28 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         start = self.choose(seed=seed, options=options)
         self.close()
         task = start if isinstance(start, Task) else start.episode.task
-        episode = self._episode = Episode(task, self.config)
-        if isinstance(start, EnvSnapshot):
-            episode.restore(start.episode)
-        else:
-            episode.start()
-        return self._observe(episode, episode.turns[-1] if episode.turns else None)
+        with closes_on_error(self):
+            episode = self._episode = Episode(task, self.config)
+            if isinstance(start, EnvSnapshot):
+                episode.restore(start.episode)
+            else:
+                episode.start()
+            return self._observe(episode, episode.turns[-1] if episode.turns else None)
 
     def choose(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> Task | EnvSnapshot:
         """Returns the task or snapshot that `reset` would start with these arguments.
 
-        Sets the seed and, without options, advances the sampler. A running episode continues.
+        Sets the seed and, without options, advances the sampler; a refused call changes nothing.
+        A running episode continues.
         """
-        super().reset(seed=seed)
-        if seed is not None:  # a seed restarts the sequence of tasks
-            self.sampler.restart()
         start = _read_options(options, self.config)
         if isinstance(start, EnvSnapshot):
             check_equal(settings_of(self.config, start.episode.task), start.settings)
+        super().reset(seed=seed)
+        if seed is not None:  # a seed restarts the sequence of tasks
+            self.sampler.restart()
         return start or self.sampler.next(self.np_random)
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -237,6 +239,16 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         """Frees the sandbox; idempotent."""
         if self._episode is not None:
             self._episode.close()
+
+
+@contextmanager
+def closes_on_error(env: gym.Env[Any, Any]) -> Iterator[None]:
+    """Closes the episode of a ``reset`` that fails, so that no ``step`` plays it."""
+    try:
+        yield
+    except BaseException:
+        env.close()
+        raise
 
 
 def _read_options(

@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from coding_gym.action import Completion, Stop
 from coding_gym.arguments import at_least_one, is_integer
+from coding_gym.envs.coding_repair import closes_on_error
 from coding_gym.envs.snapshot import EnvSnapshot, core_env
 from coding_gym.episode.episode import Episode
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.repair.menu import FIRST_CANDIDATE, Menu
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
 from coding_gym.repair.program import CandidateProgram
-from coding_gym.wrappers.wrapped_env import closes_on_error, dict_space, state_in
+from coding_gym.wrappers.wrapped_env import dict_space, state_in
 
 __all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]
 

@@ -8,6 +8,7 @@ import gymnasium as gym
 from gymnasium.core import ActType, ObsType
 
 from coding_gym.arguments import check_arguments, is_number
+from coding_gym.envs.coding_repair import closes_on_error
 from coding_gym.envs.snapshot import core_env
 from coding_gym.errors import (
     InfrastructureError,
@@ -18,7 +19,7 @@ from coding_gym.errors import (
 from coding_gym.rewards import Sample, get_reward
 from coding_gym.trajectory import StopReason
 from coding_gym.wrappers.visible_tests import RUNNER, potential
-from coding_gym.wrappers.wrapped_env import closes_on_error, state_in
+from coding_gym.wrappers.wrapped_env import state_in
 
 VISIBLE_TESTS = "visible_tests"
 """The part that is added at every turn."""

@@ -1,7 +1,6 @@
-"""The env inside a wrapper: its observation space, its failed resets, and its snapshots."""
+"""The env inside a wrapper: its observation space and its snapshots."""
 
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from typing import Any
 
 import gymnasium as gym
@@ -9,16 +8,6 @@ from gymnasium import spaces
 
 from coding_gym.envs.snapshot import EnvSnapshot
 from coding_gym.errors import InvalidArgumentError
-
-
-@contextmanager
-def closes_on_error(env: gym.Env[Any, Any]) -> Iterator[None]:
-    """Closes an episode that a wrapper refuses in its ``reset``, so that no ``step`` plays it."""
-    try:
-        yield
-    except BaseException:
-        env.close()
-        raise
 
 
 def dict_space(wrapper: str, env: gym.Env[Any, Any]) -> spaces.Dict:
