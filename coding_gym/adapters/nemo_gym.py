@@ -21,9 +21,7 @@ from coding_gym.agents.scripted import gold
 from coding_gym.episode import EpisodeConfig
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import missing_extra
-from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
-from coding_gym.tasks import load_tasks
 from coding_gym.tools import get_toolset
 from coding_gym.tools.formats import explains_format, message_calls
 
@@ -34,6 +32,8 @@ try:
     from resources_servers.gymnasium import GymnasiumServer, extract_text
 except ImportError as error:
     raise missing_extra("NeMo Gym", "nemo-gym", " with Python 3.12 or newer") from error
+
+_TOOLSET = "bash"  # as in mini-SWE-agent
 
 
 class RepairServerConfig(BaseResourcesServerConfig):
@@ -64,7 +64,7 @@ class RepairServerConfig(BaseResourcesServerConfig):
     def settings(self) -> dict[str, Any]:
         """Returns the arguments of `Session`."""
         return {
-            "toolset": "bash",
+            "toolset": _TOOLSET,
             "sandbox": "namespace" if self.env == "singularity" else self.env,
             "command_timeout_s": self.step_timeout,
             "max_turns": self.step_limit,
@@ -182,36 +182,26 @@ class RepairServer(GymnasiumServer):
 
 
 def rows(
-    tasks: Any = "bundled",
-    *,
-    toolset: str = "bash",
-    tool_format: str = "auto",
-    sandbox: Any = "auto",
-    agent: str = "repair_agent",
-    **load_kwargs: Any,
+    tasks: Any = "bundled", *, agent: str = "repair_agent", **episode: Any
 ) -> list[dict[str, Any]]:
     """Returns NeMo Gym's rows, one per task: a request with prompt and tools, and ``task_id``.
 
     Args:
         tasks: As for ``CodingRepair-v0``.
-        toolset: The server's toolset.
-        tool_format: The server's format of calls; if the prompt explains it, there are no tools.
-        sandbox: The server's sandbox, as for ``CodingRepair-v0``; the prompt depends on its
-            ``shell``.
         agent: The name of the ``gymnasium_agent`` in the configuration.
-        **load_kwargs: Further arguments of `coding_gym.tasks.load_tasks`, such as ``split``.
+        **episode: Further arguments of `EpisodeConfig.from_config`, such as ``split``; those that
+            change the prompt must be the server's: ``toolset``, ``tool_format`` and ``sandbox``.
 
     Raises:
         UnknownTaskError, InvalidTaskError, UnknownNameError: An argument cannot be used.
     """
-    options = SandboxOptions.parse(sandbox)
-    config = EpisodeConfig(toolset=toolset, tool_format=tool_format, sandbox=options)
+    config = EpisodeConfig.from_config(tasks=tasks, **{"toolset": _TOOLSET, **episode})
     request: dict[str, Any] = {"input": [{"role": "system", "content": config.system_prompt}]}
-    if not explains_format(tool_format):
-        functions = [schema["function"] for schema in get_toolset(toolset).schemas]
+    if not explains_format(config.tool_format):
+        functions = [schema["function"] for schema in get_toolset(config.toolset).schemas]
         request["tools"] = [{"type": "function", "strict": False, **f} for f in functions]
     reference = {"type": "responses_api_agents", "name": agent}
     return [
         {"responses_create_params": request, "agent_ref": reference, "task_id": task.task_id}
-        for task in load_tasks(tasks, **load_kwargs)
+        for task in config.tasks
     ]

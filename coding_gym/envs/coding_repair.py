@@ -59,8 +59,8 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         max_obs_tokens: N, the length of observations in tokens.
         render_mode: None, or ``"ansi"``: `render` returns the transcript as text.
         **episode: Arguments that `EpisodeConfig.from_config` documents: ``tasks``, ``task_ids``,
-            ``toolset``, ``tool_format``, ``tokenizer``, ``max_turns``, ``limits``, ``sandbox``,
-            ``command_timeout_s``, ``grading`` and ``challenge``.
+            ``split``, ``toolset``, ``tool_format``, ``tokenizer``, ``max_turns``, ``limits``,
+            ``sandbox``, ``command_timeout_s``, ``grading`` and ``challenge``.
 
     Attributes:
         config: The settings of the episodes, and the tasks.
