@@ -6,7 +6,6 @@ import gymnasium as gym
 
 from coding_gym.arguments import is_integer
 from coding_gym.envs.snapshot import check_equal, core_env, settings_of
-from coding_gym.envs.spaces import ActionText
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.tasks import find_task
 from coding_gym.trajectory import Trajectory
@@ -48,7 +47,7 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
         EpisodeError: The episode ended during the replay.
     """
     core = core_env("resume_from", env)
-    if not isinstance(env.action_space, ActionText):
+    if not isinstance(env.action_space, gym.spaces.Text):
         raise InvalidArgumentError(f"resume_from needs text actions, got {env.action_space}")
     max_turn = len(trajectory.turns) - (trajectory.stop_reason is not None)
     if not is_integer(turn) or not 0 <= turn <= max_turn:
