@@ -113,6 +113,11 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             raise EpisodeError("there is no episode yet; call reset first")
         return self._episode
 
+    @property
+    def is_running(self) -> bool:
+        """Whether an episode is running, so that `step` can play an action."""
+        return self._episode is not None and self._episode.is_running
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
