@@ -139,6 +139,12 @@ class EnvSnapshot:
         return self.wrappers.get(type(wrapper).__name__)
 
 
+def snapshot_in(options: Any) -> EnvSnapshot | None:
+    """Returns the snapshot in the options of a reset, or None; the env checks the options."""
+    snapshot = options.get("snapshot") if isinstance(options, Mapping) else None
+    return snapshot if isinstance(snapshot, EnvSnapshot) else None
+
+
 def settings_of(config: "EpisodeConfig", task: "Task") -> dict[str, Any]:
     """Returns the settings that must be equal to continue an episode, as JSON values."""
     settings = {**config.settings(task), "toolset": config.toolset, "tokenizer": config.tokenizer}

@@ -10,11 +10,10 @@ from uuid import uuid4
 
 import gymnasium as gym
 
-from coding_gym.envs.snapshot import core_env
+from coding_gym.envs.snapshot import core_env, snapshot_in
 from coding_gym.errors import InfrastructureError, InvalidArgumentError
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.whole_file import write_whole
-from coding_gym.wrappers.wrapped_env import state_in
 
 
 class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
@@ -52,9 +51,9 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Starts an episode; after a reset to a snapshot, the record includes its turns."""
-        rewards = state_in(options, self)
+        snapshot = snapshot_in(options)
         observation, info = super().reset(seed=seed, options=options)
-        self._rewards = dict(rewards or ())
+        self._rewards = {} if snapshot is None else dict(snapshot.state_of(self) or ())
         self._seed = seed
         return observation, info
 
