@@ -218,11 +218,6 @@ def argument_names() -> list[str]:
     return sorted(signature(EpisodeConfig.from_config).parameters.keys() - {"unknown"})
 
 
-def has_changed(task: Task, settings: Mapping[str, Any]) -> bool:
-    """Returns whether a task differs from a record's task; False for records without a digest."""
-    return settings.get("task_digest") not in (None, task_digest(task))
-
-
 def task_digest(task: Task) -> str:
     """Returns a digest of a task's problem, patches, tests and environment.
 
