@@ -20,11 +20,11 @@ except ImportError:
     raise SystemExit(str(missing_extra("RLlib", "rllib"))) from None
 
 
-def make_config(arguments: argparse.Namespace, task_ids: list[str]) -> Any:
+def make_config(arguments: argparse.Namespace, split: str | None) -> Any:
     """Returns the configuration of PPO."""
     env_config = {
         "tasks": arguments.tasks,
-        "task_ids": task_ids,
+        "split": split,
         "env_wrappers": [{"name": "MenuActions", "kwargs": {"num_candidates": 48}}],
         "max_turns": 12,
         "grading": "cached",  # many episodes submit the same patch
@@ -62,13 +62,13 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=256, help="turns per iteration")
     arguments = parser.parse_args()
     split = "train" if arguments.tasks == "bundled" else None
-    task_ids = [task.task_id for task in load_tasks(arguments.tasks, split=split)]
+    num_tasks = len(load_tasks(arguments.tasks, split=split))
     print(
-        f"training on {len(task_ids)} tasks, {arguments.envs} simultaneous episodes per runner; "
+        f"training on {num_tasks} tasks, {arguments.envs} simultaneous episodes per runner; "
         f"Ray starts first; a line is printed after every {arguments.steps} turns",
         flush=True,
     )
-    algorithm = make_config(arguments, task_ids).build_algo()
+    algorithm = make_config(arguments, split).build_algo()
     for iteration in range(1, arguments.iterations + 1):
         start_s = time.monotonic()
         sampled = algorithm.train()["env_runners"]

@@ -116,7 +116,7 @@ def rollouts(args: argparse.Namespace, tokenizer: Any) -> dict[str, Any]:
         episodes = EpisodeRollouts(
             tokenizer,
             harness=get_harness(args.harness) if args.harness else None,
-            tasks=load_tasks(split="train"),
+            split="train",
             tool_format=args.tool_format or "auto",
             max_turns=args.max_turns,
         )

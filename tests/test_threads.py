@@ -1,12 +1,9 @@
 """Threads of one process can use the Python parser and a `ProcessCache` at the same time."""
 
-import ast
 import gc
 import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
-
-import pytest
 
 from coding_gym import syntax
 from coding_gym.process_cache import ProcessCache
@@ -36,12 +33,6 @@ def test_threads_can_parse_at_the_same_time() -> None:
         gc.set_threshold(*thresholds)
         sys.setswitchinterval(interval)
     assert trees == [200] * 24
-
-
-def test_invalid_source_is_a_syntax_error() -> None:
-    with pytest.raises(SyntaxError):
-        syntax.parse("def f(:")
-    assert isinstance(syntax.parse("# coding: latin-1\nx = '\xe9'".encode("latin-1")), ast.Module)
 
 
 def test_a_forked_child_does_not_wait_for_threads_of_its_parent() -> None:

@@ -11,7 +11,7 @@ from menu_policy import MenuPolicy
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.vec_env import VecMonitor
 
-from coding_gym.adapters.sb3 import make_vec_env
+from coding_gym.adapters.sb3 import CodingRepairVecEnv
 
 PACKAGES = ("sb3-contrib", "stable-baselines3", "torch")
 SETTINGS = {
@@ -36,7 +36,7 @@ class Learner:
 
     def __init__(self, tasks: Path, seed: int) -> None:
         torch.set_num_threads(1)
-        envs = make_vec_env(
+        envs = CodingRepairVecEnv(
             _NUM_ENVS,
             wrappers=[MENU],
             tasks=str(tasks),

@@ -12,7 +12,7 @@ Gym's mini-SWE-agent environment; a row can also name a task.
 
 import asyncio
 import time
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from coding_gym.action import Completion
@@ -21,19 +21,19 @@ from coding_gym.agents.scripted import gold
 from coding_gym.episode import EpisodeConfig
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import missing_extra
-from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
-from coding_gym.tasks import load_tasks
 from coding_gym.tools import get_toolset
 from coding_gym.tools.formats import explains_format, message_calls
 
 try:
     from nemo_gym.base_resources_server import BaseResourcesServerConfig
     from nemo_gym.openai_utils import NeMoGymResponse
-    from pydantic import Field, PrivateAttr
+    from pydantic import Field
     from resources_servers.gymnasium import GymnasiumServer, extract_text
 except ImportError as error:
     raise missing_extra("NeMo Gym", "nemo-gym", " with Python 3.12 or newer") from error
+
+_TOOLSET = "bash"  # as in mini-SWE-agent
 
 
 class RepairServerConfig(BaseResourcesServerConfig):
@@ -64,7 +64,7 @@ class RepairServerConfig(BaseResourcesServerConfig):
     def settings(self) -> dict[str, Any]:
         """Returns the arguments of `Session`."""
         return {
-            "toolset": "bash",
+            "toolset": _TOOLSET,
             "sandbox": "namespace" if self.env == "singularity" else self.env,
             "command_timeout_s": self.step_timeout,
             "max_turns": self.step_limit,
@@ -73,12 +73,19 @@ class RepairServerConfig(BaseResourcesServerConfig):
         }
 
 
+@dataclass
+class _Connection:
+    """A session of NeMo Gym; a step in progress holds the lock."""
+
+    session: Session
+    lock: asyncio.Lock = field(default_factory=asyncio.Lock)
+    used_at: float = field(default_factory=time.monotonic)  # the end of the last request
+
+
 class RepairServer(GymnasiumServer):
     """Serves repair episodes, one for each session."""
 
     config: RepairServerConfig
-    _used_at: dict[str | None, float] = PrivateAttr(default_factory=dict)  # monotonic seconds
-    _locks: dict[str | None, asyncio.Lock] = PrivateAttr(default_factory=dict)  # held by a step
 
     def model_post_init(self, context: Any, /) -> None:
         """Checks the configuration."""
@@ -95,12 +102,12 @@ class RepairServer(GymnasiumServer):
         """
         await self.close_session(session_id)
         oldest = time.monotonic() - self.config.idle_timeout
-        for idle_id in [key for key, used_at in self._used_at.items() if used_at < oldest]:
-            await self.close_session(idle_id)  # agents leave sessions open at `max_steps`
+        for key, connection in [*self.session_state.items()]:
+            if connection.used_at < oldest and not connection.lock.locked():
+                await self.close_session(key)  # agents leave sessions open at `max_steps`
         session = Session(**self.config.settings())
         await asyncio.to_thread(session.start, task=self._task(session, metadata))
-        self.session_state[session_id] = session
-        self._used_at[session_id] = time.monotonic()
+        self.session_state[session_id] = _Connection(session)
         return session.text, session.summary()
 
     async def step(
@@ -117,23 +124,20 @@ class RepairServer(GymnasiumServer):
         Raises:
             InvalidArgumentError: The session does not exist, or is closed.
         """
-        session = self.session_state.get(session_id)
-        if session is None:
+        connection = self.session_state.get(session_id)
+        if connection is None:
             raise InvalidArgumentError(f"no session {session_id!r}; call /reset first")
-        async with self._locks.setdefault(session_id, asyncio.Lock()):
-            if self.session_state.get(session_id) is not session:
+        session = connection.session
+        async with connection.lock:
+            if self.session_state.get(session_id) is not connection:
                 raise InvalidArgumentError(f"session {session_id!r} was closed; call /reset first")
-            self._used_at.pop(session_id, None)  # a session is not idle during a step
-            try:
-                if not session.ended:  # ended at reset if no sandbox could be opened
-                    play = asyncio.ensure_future(asyncio.to_thread(self._play, session, action))
-                    try:
-                        await asyncio.shield(play)
-                    finally:
-                        await asyncio.wait([play])  # a cancelled request does not end the thread
-            finally:
-                if session_id in self.session_state:  # not closed during the step
-                    self._used_at[session_id] = time.monotonic()
+            if not session.ended:  # ended at reset if no sandbox could be opened
+                play = asyncio.ensure_future(asyncio.to_thread(self._play, session, action))
+                try:
+                    await asyncio.shield(play)
+                finally:
+                    await asyncio.wait([play])  # a cancelled request does not end the thread
+                    connection.used_at = time.monotonic()
         by_id = {message.get("tool_call_id"): message["content"] for message in session.messages}
         calls = [item.call_id for item in action.output if item.type == "function_call"]
         outputs = [{"call_id": call, "output": by_id.get(call, "")} for call in calls]
@@ -145,11 +149,9 @@ class RepairServer(GymnasiumServer):
 
     async def close_session(self, session_id: str | None) -> None:
         """Frees the session's sandbox; idempotent."""
-        self._used_at.pop(session_id, None)
-        self._locks.pop(session_id, None)
-        session = self.session_state.pop(session_id, None)
-        if session is not None:
-            await asyncio.to_thread(session.close)
+        connection = self.session_state.pop(session_id, None)
+        if connection is not None:
+            await asyncio.to_thread(connection.session.close)
 
     def _play(self, session: Session, action: NeMoGymResponse) -> None:
         if self.config.run_golden:
@@ -182,36 +184,26 @@ class RepairServer(GymnasiumServer):
 
 
 def rows(
-    tasks: Any = "bundled",
-    *,
-    toolset: str = "bash",
-    tool_format: str = "auto",
-    sandbox: Any = "auto",
-    agent: str = "repair_agent",
-    **load_kwargs: Any,
+    tasks: Any = "bundled", *, agent: str = "repair_agent", **episode: Any
 ) -> list[dict[str, Any]]:
     """Returns NeMo Gym's rows, one per task: a request with prompt and tools, and ``task_id``.
 
     Args:
         tasks: As for ``CodingRepair-v0``.
-        toolset: The server's toolset.
-        tool_format: The server's format of calls; if the prompt explains it, there are no tools.
-        sandbox: The server's sandbox, as for ``CodingRepair-v0``; the prompt depends on its
-            ``shell``.
         agent: The name of the ``gymnasium_agent`` in the configuration.
-        **load_kwargs: Further arguments of `coding_gym.tasks.load_tasks`, such as ``split``.
+        **episode: Further arguments of `EpisodeConfig.from_config`, such as ``split``; those that
+            change the prompt must be the server's: ``toolset``, ``tool_format`` and ``sandbox``.
 
     Raises:
         UnknownTaskError, InvalidTaskError, UnknownNameError: An argument cannot be used.
     """
-    options = SandboxOptions.parse(sandbox)
-    config = EpisodeConfig(toolset=toolset, tool_format=tool_format, sandbox=options)
+    config = EpisodeConfig.from_config(tasks=tasks, **{"toolset": _TOOLSET, **episode})
     request: dict[str, Any] = {"input": [{"role": "system", "content": config.system_prompt}]}
-    if not explains_format(tool_format):
-        functions = [schema["function"] for schema in get_toolset(toolset).schemas]
+    if not explains_format(config.tool_format):
+        functions = [schema["function"] for schema in get_toolset(config.toolset).schemas]
         request["tools"] = [{"type": "function", "strict": False, **f} for f in functions]
     reference = {"type": "responses_api_agents", "name": agent}
     return [
         {"responses_create_params": request, "agent_ref": reference, "task_id": task.task_id}
-        for task in load_tasks(tasks, **load_kwargs)
+        for task in config.tasks
     ]

@@ -33,9 +33,10 @@ def training_example(trajectory: Trajectory, *, include_inexact: bool = False) -
             text, and on the control token that ends such a reply: labels for supervised training.
 
     Raises:
-        InvalidArgumentError: The recorded prompts form several `segments`; or the record has no
-            ids of prompts, and also no tools, ids outside its tokenizer's vocabulary, or a
-            tokenizer without a suitable chat template.
+        InvalidArgumentError: No reply has sampled ids, and ``include_inexact`` is False; or the
+            recorded prompts form several `segments`; or the record has no ids of prompts, and also
+            no tools, ids outside its tokenizer's vocabulary, or a tokenizer without a suitable chat
+            template.
         TokenizerError, MissingDependencyError: The tokenizer cannot be loaded.
     """
     if not any(turn.has_prompt_ids for turn in trajectory.turns):
@@ -77,9 +78,15 @@ def _encoded_example(trajectory: Trajectory, include_inexact: bool) -> dict[str,
             reply.append(results.pop(0))  # the control token that ends an encoded reply
         _add(sample, context, reply, turn.logprobs, is_label=is_label)
         context = [*results, *encoded.prompt]
+    is_exact = [turn.exact for _, turn in turns]
+    if not include_inexact and is_exact and not any(is_exact):
+        raise InvalidArgumentError(
+            "no reply of the episode has sampled ids, so no id would be trained; play actions as "
+            "coding_gym.Completion(text, token_ids), or pass include_inexact=True to imitate them"
+        )
     return {
         **sample,
-        "exact": [turn.exact for _, turn in turns],
+        "exact": is_exact,
         "weight_versions": [turn.weight_version for _, turn in turns],
     }
 

@@ -21,32 +21,11 @@ except ImportError as error:
 Observations = dict[str, NDArray[Any]]
 
 
-def make_vec_env(
-    num_envs: int = 1,
-    *,
-    wrappers: Sequence[WrapperEntry] = (),
-    **env_kwargs: Any,
-) -> "CodingRepairVecEnv":
-    """Returns ``CodingRepair-v0`` as a ``VecEnv`` of Stable-Baselines3.
+class CodingRepairVecEnv(DummyVecEnv):
+    """``CodingRepair-v0`` as a ``VecEnv`` of Stable-Baselines3; its envs run in parallel.
 
     The library's algorithms choose numbers, so ``wrappers`` must contain `MenuActions`. For
-    statistics, wrap the result in `stable_baselines3.common.vec_env.VecMonitor`.
-
-    Args:
-        num_envs: The number of envs.
-        wrappers: ``env_wrappers`` of `CodingRepairVectorEnv`, innermost first:
-            ``[{"name": "MenuActions", "kwargs": {"num_candidates": 48}}]``.
-        **env_kwargs: Arguments of `CodingRepairEnv`.
-
-    Raises:
-        InvalidArgumentError, UnknownNameError: An argument cannot be used.
-    """
-    env = CodingRepairVectorEnv(num_envs, env_wrappers=wrappers, **env_kwargs)
-    return CodingRepairVecEnv(env)
-
-
-class CodingRepairVecEnv(DummyVecEnv):
-    """A `CodingRepairVectorEnv` with the interface of Stable-Baselines3; its envs run in parallel.
+    statistics, wrap the env in `stable_baselines3.common.vec_env.VecMonitor`.
 
     The step that ends an episode also starts the next episode, as the library requires; the info
     then has ``terminal_observation``. An algorithm adds the value of this observation to the return
@@ -55,22 +34,28 @@ class CodingRepairVecEnv(DummyVecEnv):
     episode, the patch is graded, so the return is complete.
 
     Args:
-        env: The vector env, which `close` closes.
+        num_envs: The number of envs.
+        wrappers: ``env_wrappers`` of `CodingRepairVectorEnv`, innermost first:
+            ``[{"name": "MenuActions", "kwargs": {"num_candidates": 48}}]``.
+        **env_kwargs: Arguments of `CodingRepairEnv`.
 
     Raises:
-        InvalidArgumentError: The actions of the env are text.
+        InvalidArgumentError, UnknownNameError: An argument cannot be used, or the actions of the
+            env are text.
     """
 
-    def __init__(self, env: CodingRepairVectorEnv) -> None:
-        if isinstance(env.single_action_space, gym.spaces.Text):
-            env.close()
+    def __init__(
+        self, num_envs: int = 1, *, wrappers: Sequence[WrapperEntry] = (), **env_kwargs: Any
+    ) -> None:
+        self.env = CodingRepairVectorEnv(num_envs, env_wrappers=wrappers, **env_kwargs)
+        if isinstance(self.env.single_action_space, gym.spaces.Text):
+            self.env.close()
             raise InvalidArgumentError(
                 "Stable-Baselines3 needs numeric actions, got text; pass "
                 "wrappers=[{'name': 'MenuActions'}]"
             )
-        self.env = env
         # The library calls one function per env to create the env; each call returns the next env.
-        super().__init__([partial(next, iter(env.envs))] * env.num_envs)
+        super().__init__([partial(next, iter(self.env.envs))] * num_envs)
 
     def reset(self) -> Observations:
         """Starts new episodes in all envs, with the values of `seed` and `set_options`.

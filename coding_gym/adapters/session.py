@@ -14,6 +14,7 @@ from typing import Any, cast
 from coding_gym.action import Stop
 from coding_gym.envs import CodingRepairEnv
 from coding_gym.envs.chat_request import chat_request
+from coding_gym.envs.coding_repair import closes_on_error
 from coding_gym.envs.spaces import ActionText
 from coding_gym.episode.transcript import user_message
 from coding_gym.errors import EpisodeError, InfrastructureError, InvalidArgumentError
@@ -131,7 +132,7 @@ class Session:
         return outcome_metrics(info.get("grade"), infra_failed=info["mask_sample"])
 
     def start(self, *, seed: int | None = None, **options: Any) -> None:
-        """Starts an episode; the previous episode is discarded.
+        """Starts an episode; the previous episode is discarded, also if an option cannot be used.
 
         An infrastructure failure ends the new episode immediately.
 
@@ -145,7 +146,8 @@ class Session:
         """
         self._clear()
         try:
-            _, self.info = self.env.reset(seed=seed, options=options or None)
+            with closes_on_error(self.env):
+                _, self.info = self.env.reset(seed=seed, options=options or None)
             self.unwrapped.episode.split_tokens = self._control_tokens
         except InfrastructureError as failure:
             self._fail(failure)

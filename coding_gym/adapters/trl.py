@@ -16,7 +16,6 @@ module does not import TRL.
 from collections.abc import Callable, Mapping, Sequence
 from copy import deepcopy
 from functools import cache, partial
-from pathlib import Path
 from typing import Any
 
 from coding_gym.action import Completion
@@ -24,8 +23,6 @@ from coding_gym.adapters.session import Session, refuse_sampler, task_options
 from coding_gym.calls import ToolCall
 from coding_gym.episode import EpisodeConfig
 from coding_gym.errors import EpisodeError, InvalidArgumentError, SandboxUnavailableError
-from coding_gym.sandbox.options import SandboxOptions
-from coding_gym.tasks import load_tasks
 from coding_gym.text import CONTROL_TOKENS, control_tokens
 from coding_gym.tools import get_toolset
 from coding_gym.tools.functions import method_from_schema
@@ -148,37 +145,24 @@ def environment_factory(
     return make
 
 
-def prompt_rows(
-    tasks: str | Path | Sequence[Any] = "bundled",
-    *,
-    task_ids: str | Sequence[str] | None = None,
-    split: str | None = None,
-    toolset: str = "nano",
-    sandbox: str | Mapping[str, Any] = "auto",
-    grading: str = "hidden",
-) -> list[dict[str, Any]]:
+def prompt_rows(tasks: Any = "bundled", **episode: Any) -> list[dict[str, Any]]:
     """Returns the rows of a ``train_dataset``: a chat ``prompt`` and a ``task_id`` per task.
 
     A row does not contain the issue: TRL appends the result of ``reset`` to the last message.
 
     Args:
         tasks: As for ``CodingRepair-v0``; pass the same value to `environment_factory`.
-        task_ids: The ids of the tasks to use; all tasks by default.
-        split: The split of the tasks to use.
-        toolset: The toolset; its system prompt is the first message.
-        sandbox: As for ``CodingRepair-v0``; the system prompt depends on its ``shell``.
-        grading: As for ``CodingRepair-v0``; with ``"none"`` tasks need no tests.
+        **episode: Further arguments of `EpisodeConfig.from_config`, such as ``split``; ``toolset``
+            and ``sandbox`` change the system prompt.
 
     Raises:
         InvalidArgumentError, UnknownTaskError, InvalidTaskError, UnknownNameError: An argument
             cannot be used.
     """
-    options = SandboxOptions.parse(sandbox)
-    config = EpisodeConfig(toolset=toolset, tool_format=_FORMAT, sandbox=options, grading=grading)
+    config = EpisodeConfig.from_config(tasks=tasks, tool_format=_FORMAT, **episode)
     system = {"role": "system", "content": config.system_prompt}
     prompt = [system, {"role": "user", "content": INSTRUCTION}]
-    selected_tasks = load_tasks(tasks, task_ids=task_ids, split=split, needs_tests=config.is_graded)
-    return [{"prompt": deepcopy(prompt), "task_id": task.task_id} for task in selected_tasks]
+    return [{"prompt": deepcopy(prompt), "task_id": task.task_id} for task in config.tasks]
 
 
 def _make(

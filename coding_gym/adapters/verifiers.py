@@ -18,10 +18,9 @@ from typing import Any
 from coding_gym.adapters.session import Session, play_chat, refuse_sampler
 from coding_gym.agents.model_reply import read_reply
 from coding_gym.episode import EpisodeConfig
+from coding_gym.episode.config import argument_names
 from coding_gym.optional import missing_extra
-from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
-from coding_gym.tasks import load_tasks
 
 try:
     import verifiers.v1 as vf
@@ -140,14 +139,11 @@ class RepairTaskset(vf.Taskset[RepairTask, RepairTasksetConfig]):
         """
         config, env = self.config, self.config.task.env
         refuse_sampler(env)
-        settings = {k: env[k] for k in ("toolset", "tool_format", "grading") if k in env}
-        sandbox = SandboxOptions.parse(env.get("sandbox", "auto"))
-        episode = EpisodeConfig(sandbox=sandbox, **settings)
-        system, needs_tests = episode.system_prompt, episode.is_graded
-        for task in load_tasks(
-            config.tasks, task_ids=config.task_ids, split=config.split, needs_tests=needs_tests
-        ):
-            name, prompt = task.task_id, task.problem_statement
+        selection = {"tasks": config.tasks, "task_ids": config.task_ids, "split": config.split}
+        settings = {name: env[name] for name in argument_names() if name in env}
+        episode = EpisodeConfig.from_config(**{**settings, **selection})
+        for task in episode.tasks:
+            name, prompt, system = task.task_id, task.problem_statement, episode.system_prompt
             data = vf.TaskData(id=name, name=name, prompt=prompt, system_prompt=system)
             yield RepairTask(data, config.task, task)
 

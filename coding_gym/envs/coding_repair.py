@@ -1,7 +1,7 @@
 """``CodingRepair-v0``: the Gymnasium environment around an `Episode`."""
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from copy import deepcopy
 from dataclasses import replace
 from typing import Any
@@ -59,8 +59,8 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         max_obs_tokens: N, the length of observations in tokens.
         render_mode: None, or ``"ansi"``: `render` returns the transcript as text.
         **episode: Arguments that `EpisodeConfig.from_config` documents: ``tasks``, ``task_ids``,
-            ``toolset``, ``tool_format``, ``tokenizer``, ``max_turns``, ``limits``, ``sandbox``,
-            ``command_timeout_s``, ``grading`` and ``challenge``.
+            ``split``, ``toolset``, ``tool_format``, ``tokenizer``, ``max_turns``, ``limits``,
+            ``sandbox``, ``command_timeout_s``, ``grading`` and ``challenge``.
 
     Attributes:
         config: The settings of the episodes, and the tasks.
@@ -113,6 +113,11 @@ class CodingRepairEnv(gym.Env[Observation, str]):
             raise EpisodeError("there is no episode yet; call reset first")
         return self._episode
 
+    @property
+    def is_running(self) -> bool:
+        """Whether an episode is running, so that `step` can play an action."""
+        return self._episode is not None and self._episode.is_running
+
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Observation, dict[str, Any]]:
@@ -137,26 +142,28 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         start = self.choose(seed=seed, options=options)
         self.close()
         task = start if isinstance(start, Task) else start.episode.task
-        episode = self._episode = Episode(task, self.config)
-        if isinstance(start, EnvSnapshot):
-            episode.restore(start.episode)
-        else:
-            episode.start()
-        return self._observe(episode, episode.turns[-1] if episode.turns else None)
+        with closes_on_error(self):
+            episode = self._episode = Episode(task, self.config)
+            if isinstance(start, EnvSnapshot):
+                episode.restore(start.episode)
+            else:
+                episode.start()
+            return self._observe(episode, episode.turns[-1] if episode.turns else None)
 
     def choose(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> Task | EnvSnapshot:
         """Returns the task or snapshot that `reset` would start with these arguments.
 
-        Sets the seed and, without options, advances the sampler. A running episode continues.
+        Sets the seed and, without options, advances the sampler; a refused call changes nothing.
+        A running episode continues.
         """
-        super().reset(seed=seed)
-        if seed is not None:  # a seed restarts the sequence of tasks
-            self.sampler.restart()
         start = _read_options(options, self.config)
         if isinstance(start, EnvSnapshot):
             check_equal(settings_of(self.config, start.episode.task), start.settings)
+        super().reset(seed=seed)
+        if seed is not None:  # a seed restarts the sequence of tasks
+            self.sampler.restart()
         return start or self.sampler.next(self.np_random)
 
     def step(self, action: str) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
@@ -237,6 +244,16 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         """Frees the sandbox; idempotent."""
         if self._episode is not None:
             self._episode.close()
+
+
+@contextmanager
+def closes_on_error(env: gym.Env[Any, Any]) -> Iterator[None]:
+    """Closes the episode of a ``reset`` that fails, so that no ``step`` plays it."""
+    try:
+        yield
+    except BaseException:
+        env.close()
+        raise
 
 
 def _read_options(

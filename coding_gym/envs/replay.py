@@ -47,6 +47,8 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
         EpisodeError: The episode ended during the replay.
     """
     core = core_env("resume_from", env)
+    if not isinstance(env.action_space, gym.spaces.Text):
+        raise InvalidArgumentError(f"resume_from needs text actions, got {env.action_space}")
     max_turn = len(trajectory.turns) - (trajectory.stop_reason is not None)
     if not is_integer(turn) or not 0 <= turn <= max_turn:
         raise InvalidArgumentError(f"turn must be an integer from 0 to {max_turn}, got {turn!r}")

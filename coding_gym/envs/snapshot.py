@@ -6,15 +6,24 @@ from dataclasses import dataclass, field
 from hashlib import sha256
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
+from zipfile import BadZipFile, ZipFile
 
 import gymnasium as gym
 
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.tasks import find_task
+from coding_gym.whole_file import whole_file
 
 if TYPE_CHECKING:  # slow to import
     from coding_gym.envs.coding_repair import CodingRepairEnv
     from coding_gym.episode import EpisodeConfig, EpisodeSnapshot
     from coding_gym.task import Task
+
+# A snapshot file is a zip archive with a JSON document, and the changed files of the sandbox in a
+# format of the backend; the archive contains their checksums.
+_FORMAT = 5
+_STATE, _FILES = "env.json", "data"
+_JSON_FIELDS = ("settings", "tasks", "sampler", "seed", "np_random", "wrappers")
 
 ObsType = TypeVar("ObsType")
 ActType = TypeVar("ActType")
@@ -66,9 +75,27 @@ class EnvSnapshot:
             InvalidArgumentError: The state of a wrapper is not a JSON value.
             OSError: The file cannot be written.
         """
-        from coding_gym.envs.snapshot_file import save_snapshot  # slow to import
+        from coding_gym.sandbox.spec import spec_digest  # slow to import
 
-        save_snapshot(self, Path(path))
+        for name, wrapper_state in self.wrappers.items():
+            try:
+                json.dumps(wrapper_state)
+            except (TypeError, ValueError) as problem:
+                raise InvalidArgumentError(
+                    f"the state of {name} cannot be written to a file: {problem}; save a snapshot "
+                    f"of the env inside {name}"
+                ) from None
+        document = {
+            "format": _FORMAT,
+            "task_id": self.episode.task.task_id,
+            "backend": self.episode.files.backend,
+            "spec": spec_digest(self.episode.files.spec),
+            "episode": self.episode.to_json(),
+            **{name: getattr(self, name) for name in _JSON_FIELDS},
+        }
+        with whole_file(Path(path)) as partial_path, ZipFile(partial_path, "w") as archive:
+            archive.writestr(_STATE, json.dumps(document))
+            archive.writestr(_FILES, self.episode.files.data)
 
     @classmethod
     def load(cls, path: str | Path, env: gym.Env[Any, Any]) -> "EnvSnapshot":
@@ -89,13 +116,33 @@ class EnvSnapshot:
             TemplateError: The template of the task cannot be built.
             OSError: The file cannot be read.
         """
-        from coding_gym.envs.snapshot_file import load_snapshot  # slow to import
+        from coding_gym.episode import EpisodeSnapshot  # slow to import
+        from coding_gym.sandbox import Snapshot
+        from coding_gym.sandbox.spec import spec_digest
 
-        return load_snapshot(Path(path), core_env("load", env))
+        core = core_env("load", env)
+        document, data = _read_file(Path(path))
+        task = find_task(core.config.tasks, document["task_id"])
+        check_equal(settings_of(core.config, task), document["settings"])
+        spec = core.config.template(task).spec
+        if document["spec"] != spec_digest(spec):
+            raise InvalidArgumentError(
+                f"the snapshot {path} needs a sandbox with the same spec and layers; use an env "
+                "with the settings and the task of the snapshot"
+            )
+        files = Snapshot(backend=document["backend"], spec=spec, data=data)
+        episode = EpisodeSnapshot.from_json(document["episode"] | {"task": task, "files": files})
+        return cls(episode=episode, **{name: document[name] for name in _JSON_FIELDS})
 
     def state_of(self, wrapper: gym.Wrapper[Any, Any, Any, Any]) -> Any:
         """Returns the saved state of the wrapper's class, or None."""
         return self.wrappers.get(type(wrapper).__name__)
+
+
+def snapshot_in(options: Any) -> EnvSnapshot | None:
+    """Returns the snapshot in the options of a reset, or None; the env checks the options."""
+    snapshot = options.get("snapshot") if isinstance(options, Mapping) else None
+    return snapshot if isinstance(snapshot, EnvSnapshot) else None
 
 
 def settings_of(config: "EpisodeConfig", task: "Task") -> dict[str, Any]:
@@ -233,3 +280,28 @@ def _has_state(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> bool:
             "(see docs/snapshots.md), or take a snapshot of the env inside it"
         )
     return False
+
+
+def _read_file(path: Path) -> tuple[dict[str, Any], bytes]:
+    """Returns the JSON document of a snapshot file, and the sandbox's changed files.
+
+    Raises:
+        InvalidArgumentError: The file is missing, damaged, or not a snapshot.
+        OSError: The file cannot be read.
+    """
+    try:
+        with ZipFile(path) as archive:
+            document: dict[str, Any] = json.loads(archive.read(_STATE))
+            if document["format"] != _FORMAT:
+                raise ValueError(
+                    f"its format must be {_FORMAT}, got {document['format']!r}; save a new "
+                    "snapshot with this version"
+                )
+            absent = {"task_id", "backend", "spec", "episode", *_JSON_FIELDS} - document.keys()
+            if absent:
+                raise ValueError(f"it has no {', '.join(sorted(absent))}")
+            return document, archive.read(_FILES)
+    except FileNotFoundError:
+        raise InvalidArgumentError(f"the snapshot {path} does not exist") from None
+    except (BadZipFile, EOFError, RuntimeError, ValueError, LookupError, TypeError) as problem:
+        raise InvalidArgumentError(f"{path} is not a snapshot of an env: {problem}") from problem

@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from typing import Any
 
+import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
 from coding_gym.action import Completion
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.tools import get_toolset
 
 _MAX_LENGTH = 1 << 24  # characters of an action
@@ -22,6 +24,20 @@ def token_arrays(vocab_size: int, num_tokens: int) -> spaces.Dict:
             "attention_mask": spaces.Box(0, 1, shape, np.int8),
         }
     )
+
+
+def dict_space(wrapper: str, env: gym.Env[Any, Any]) -> spaces.Dict:
+    """Returns the observation space of ``env``, for a wrapper that adds keys.
+
+    Raises:
+        InvalidArgumentError: A wrapper inside ``env`` has replaced the Dict space.
+    """
+    if not isinstance(env.observation_space, spaces.Dict):
+        raise InvalidArgumentError(
+            f"{wrapper} needs Dict observations, got {env.observation_space}; "
+            "apply it before wrappers that change the observation space"
+        )
+    return env.observation_space
 
 
 def pad(

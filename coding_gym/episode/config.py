@@ -73,7 +73,8 @@ class EpisodeConfig:
         cls,
         *,
         tasks: str | Sequence[Any] = "bundled",
-        task_ids: Sequence[str] | None = None,
+        task_ids: str | Sequence[str] | None = None,
+        split: str | Sequence[str] | None = None,
         toolset: str = "nano",
         tool_format: str = "auto",
         tokenizer: str = DEFAULT_TOKENIZER,
@@ -92,6 +93,7 @@ class EpisodeConfig:
         Args:
             tasks: ``"bundled"``, another source of `load_tasks`, or a list of rows.
             task_ids: The ids of the tasks to use; all tasks by default.
+            split: The splits of the tasks to use, such as ``"train"``; all splits by default.
             toolset: The name of the toolset, such as ``"nano"``.
             tool_format: The format of calls: ``"auto"`` detects it; another name of
                 `coding_gym.tools.formats.TOOL_FORMATS`, such as ``"hermes"`` or ``"qwen3_coder"``,
@@ -132,7 +134,7 @@ class EpisodeConfig:
             tool_format=tool_format,
             tokenizer=policy_tokenizer.name,
             limits=Limits.parse(limits, max_turns),
-            tasks=tuple(load_tasks(tasks, task_ids=task_ids, needs_tests=grading != "none")),
+            tasks=load_tasks(tasks, task_ids=task_ids, split=split, needs_tests=grading != "none"),
             source=tasks if isinstance(tasks, str) else "",
             sandbox=SandboxOptions.parse(sandbox),
             command_timeout_s=positive_seconds("command_timeout_s", command_timeout_s),
@@ -214,11 +216,6 @@ class EpisodeConfig:
 def argument_names() -> list[str]:
     """Returns the names of the arguments of `EpisodeConfig.from_config`."""
     return sorted(signature(EpisodeConfig.from_config).parameters.keys() - {"unknown"})
-
-
-def has_changed(task: Task, settings: Mapping[str, Any]) -> bool:
-    """Returns whether a task differs from a record's task; False for records without a digest."""
-    return settings.get("task_digest") not in (None, task_digest(task))
 
 
 def task_digest(task: Task) -> str:

@@ -139,6 +139,11 @@ class Episode:
         return self.stop_reason is not None
 
     @property
+    def is_running(self) -> bool:
+        """Whether the episode was started, has not ended, and is not closed."""
+        return bool(self.opening) and not self.ended and not self._closed
+
+    @property
     def turns(self) -> tuple[Turn, ...]:
         """The turns so far; only `trajectory` has token ids of plain replies."""
         return tuple(self._turns)

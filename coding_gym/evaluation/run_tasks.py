@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
-from coding_gym.episode.config import has_changed
+from coding_gym.episode.config import task_digest
 from coding_gym.errors import InvalidArgumentError, UnknownTaskError
 from coding_gym.rollout.run_folder import ROWS, RunFolder
 from coding_gym.task import Task
@@ -27,7 +27,8 @@ def load_run_tasks(run: RunFolder, tasks: Sequence[Task] | None = None) -> dict[
 def unchanged_task(tasks: Mapping[str, Task], record: Trajectory) -> Task | None:
     """Returns the task of a record; None if it is missing, or changed after the run."""
     task = tasks.get(record.task_id)
-    return None if task is None or has_changed(task, record.settings) else task
+    digest = record.settings.get("task_digest")  # None in records of older versions
+    return None if task is None or digest not in (None, task_digest(task)) else task
 
 
 def _load(run: RunFolder) -> Sequence[Task]:

@@ -5,7 +5,6 @@ from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from threading import Lock
-from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, cast
 
 import gymnasium as gym
@@ -111,9 +110,9 @@ class RemoteEnv(gym.Env[Any, Any]):
         )
 
     @property
-    def episode(self) -> Any:
-        """An object with the attribute ``ended`` of the running or last episode."""
-        return SimpleNamespace(ended=bool(self._try_apply(lambda env: env.unwrapped.episode.ended)))
+    def is_running(self) -> bool:
+        """Whether an episode is running; False if its node is lost."""
+        return bool(self._try_apply(lambda env: env.unwrapped.is_running))
 
     def close(self) -> None:
         """Ends a running command and the episode; idempotent."""

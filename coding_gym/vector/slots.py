@@ -66,7 +66,6 @@ class Slot:
         self, seed: int | None = None, options: Mapping[str, Any] | None = None
     ) -> None:
         """Starts a new episode, with arguments of ``env.reset``."""
-        self.is_ended = True  # after a failed reset, the next action is another reset
         self.pending = self._submit(partial(self._reset, seed, options))
 
     def take(self) -> Transition:
@@ -75,9 +74,8 @@ class Slot:
         failure = self.pending.exception()  # waits; after an interrupt the result is still pending
         future, self.pending = self.pending, None
         if failure is not None:
-            if not self.is_ended:  # a wrapper can raise after the end of the episode
-                core: Any = self.env.unwrapped
-                self.is_ended = core.episode.ended
+            core: Any = self.env.unwrapped
+            self.is_ended = not core.is_running
             failure.add_note(f"raised by env {self.index} of a vector env")
             raise failure
         self.latest = transition = future.result()

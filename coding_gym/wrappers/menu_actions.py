@@ -10,13 +10,14 @@ from numpy.typing import NDArray
 
 from coding_gym.action import Completion, Stop
 from coding_gym.arguments import at_least_one, is_integer
-from coding_gym.envs.snapshot import EnvSnapshot, core_env
+from coding_gym.envs.coding_repair import closes_on_error
+from coding_gym.envs.snapshot import core_env, snapshot_in
+from coding_gym.envs.spaces import dict_space
 from coding_gym.episode.episode import Episode
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.repair.menu import FIRST_CANDIDATE, Menu
 from coding_gym.repair.menu_features import CANDIDATE_FEATURES, MENU_FEATURES
 from coding_gym.repair.program import CandidateProgram
-from coding_gym.wrappers.wrapped_env import closes_on_error, dict_space, state_in
 
 __all__ = ["CANDIDATE_FEATURES", "MENU_FEATURES", "MenuActions"]
 
@@ -151,9 +152,10 @@ class MenuActions(
 
     def _menu_state(self, options: Mapping[str, Any] | None) -> Mapping[str, Any] | None:
         """Returns the menu's state in the snapshot of the options; None without a snapshot."""
-        if not isinstance((options or {}).get("snapshot"), EnvSnapshot):
+        snapshot = snapshot_in(options)
+        if snapshot is None:
             return None
-        state: Mapping[str, Any] | None = state_in(options, self)
+        state: Mapping[str, Any] | None = snapshot.state_of(self)
         if state is None or state["num_candidates"] != self._num_candidates:
             content = "no menu" if state is None else f"num_candidates={state['num_candidates']}"
             raise InvalidArgumentError(

@@ -2,7 +2,7 @@
 
 import json
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, SupportsFloat
@@ -10,11 +10,10 @@ from uuid import uuid4
 
 import gymnasium as gym
 
-from coding_gym.envs.snapshot import core_env
+from coding_gym.envs.snapshot import core_env, snapshot_in
 from coding_gym.errors import InfrastructureError, InvalidArgumentError
-from coding_gym.trajectory import Trajectory
+from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.whole_file import write_whole
-from coding_gym.wrappers.wrapped_env import state_in
 
 
 class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstructorArgs):
@@ -46,15 +45,15 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         gym.utils.RecordConstructorArgs.__init__(self, folder=str(folder))
         gym.Wrapper.__init__(self, env)
         self._seed: int | None = None
-        self._rewards: list[tuple[float, dict[str, float]]] = []
+        self._rewards: dict[int, tuple[float, dict[str, float]]] = {}  # by number of the turn
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
         """Starts an episode; after a reset to a snapshot, the record includes its turns."""
-        rewards = state_in(options, self)
+        snapshot = snapshot_in(options)
         observation, info = super().reset(seed=seed, options=options)
-        self._rewards = list(rewards or ())
+        self._rewards = {} if snapshot is None else dict(snapshot.state_of(self) or ())
         self._seed = seed
         return observation, info
 
@@ -66,30 +65,21 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
         """
         observation, reward, terminated, truncated, info = super().step(action)
         parts = {name: float(part) for name, part in info["reward_parts"].items()}
-        self._rewards.append((float(reward), parts))
+        self._rewards[info["turn"]] = float(reward), parts
         if terminated or truncated:
             self._record()
         return observation, reward, terminated, truncated, info
 
-    def snapshot_state(self) -> tuple[tuple[float, dict[str, float]], ...]:
-        """Returns the rewards of the running episode, for snapshots."""
-        return tuple(self._rewards)
+    def snapshot_state(self) -> tuple[tuple[int, tuple[float, dict[str, float]]], ...]:
+        """Returns the rewards of the running episode by turn, for snapshots."""
+        return tuple(self._rewards.items())
 
     def _record(self) -> None:
-        trajectory = with_rewards(self._core.episode.trajectory(), self._rewards)
-        write_trajectory(self._folder, replace(trajectory, seed=self._seed))
-
-
-def with_rewards(
-    trajectory: Trajectory, rewards: Sequence[tuple[float, Mapping[str, float]]]
-) -> Trajectory:
-    """Returns a trajectory with the rewards and reward parts of its last turns, in their order."""
-    start = len(trajectory.turns) - len(rewards)
-    last_turns = (
-        replace(turn, reward=reward, reward_parts=parts)
-        for turn, (reward, parts) in zip(trajectory.turns[start:], rewards, strict=True)
-    )
-    return replace(trajectory, turns=(*trajectory.turns[:start], *last_turns))
+        trajectory, turns = self._core.episode.trajectory(), list[Turn]()
+        for number, turn in enumerate(trajectory.turns, start=1):
+            reward, parts = self._rewards.get(number, (turn.reward, turn.reward_parts))
+            turns.append(replace(turn, reward=reward, reward_parts=parts))
+        write_trajectory(self._folder, replace(trajectory, turns=tuple(turns), seed=self._seed))
 
 
 def write_trajectory(folder: str | Path, trajectory: Trajectory) -> Path:

@@ -8,7 +8,8 @@ import gymnasium as gym
 from gymnasium.core import ActType, ObsType
 
 from coding_gym.arguments import check_arguments, is_number
-from coding_gym.envs.snapshot import core_env
+from coding_gym.envs.coding_repair import closes_on_error
+from coding_gym.envs.snapshot import core_env, snapshot_in
 from coding_gym.errors import (
     InfrastructureError,
     InvalidArgumentError,
@@ -18,7 +19,6 @@ from coding_gym.errors import (
 from coding_gym.rewards import Sample, get_reward
 from coding_gym.trajectory import StopReason
 from coding_gym.wrappers.visible_tests import RUNNER, potential
-from coding_gym.wrappers.wrapped_env import closes_on_error, state_in
 
 VISIBLE_TESTS = "visible_tests"
 """The part that is added at every turn."""
@@ -125,10 +125,11 @@ class ShapedReward(
             InvalidTaskError: A part cannot be computed for the task: it has no gold patch, or its
                 visible tests do not run with pytest.
         """
-        state = state_in(options, self)
+        snapshot = snapshot_in(options)
         observation, info = self.env.reset(seed=seed, options=options)
         with closes_on_error(self._core):
             self._check_task()
+        state = None if snapshot is None else snapshot.state_of(self)
         self._potential, self._visible_part = state or (0.0, None)
         self._potentials = {}
         if self._visible_part is not None:

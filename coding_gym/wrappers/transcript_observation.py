@@ -9,10 +9,9 @@ from coding_gym.action import Completion
 from coding_gym.arguments import at_least_one
 from coding_gym.envs.coding_repair import Observation
 from coding_gym.envs.snapshot import core_env
-from coding_gym.envs.spaces import pad, token_arrays
+from coding_gym.envs.spaces import dict_space, pad, token_arrays
 from coding_gym.text.chat import get_chat
 from coding_gym.text.chat_history import ChatIds
-from coding_gym.wrappers.wrapped_env import dict_space
 
 if TYPE_CHECKING:
     from coding_gym.episode import Episode

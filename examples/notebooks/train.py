@@ -17,7 +17,7 @@ from menu_policy import MenuPolicy
 from sb3_contrib import MaskablePPO
 from stable_baselines3.common.vec_env import VecMonitor
 
-from coding_gym.adapters.sb3 import make_vec_env
+from coding_gym.adapters.sb3 import CodingRepairVecEnv
 
 # %% [markdown]
 # ## Episodes as choices among numbers
@@ -27,7 +27,7 @@ from coding_gym.adapters.sb3 import make_vec_env
 
 # %%
 env = VecMonitor(
-    make_vec_env(
+    CodingRepairVecEnv(
         4,
         wrappers=[{"name": "MenuActions", "kwargs": {"num_candidates": 12}}],
         task_ids=["cronwise-working-days"],

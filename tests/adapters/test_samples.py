@@ -114,6 +114,8 @@ def test_encoded_replies_are_masked_unless_included(tiny_row: dict[str, Any]) ->
     whole = training_example(trajectory, include_inexact=True)
     assert sum(whole["env_mask"]) == 2 + len(trajectory.turns[0].token_ids) + 1  # and its end token
     assert whole["completion_ids"] == example["completion_ids"]
+    with pytest.raises(InvalidArgumentError, match="token_ids"):  # no id would be trained
+        training_example(replace(trajectory, turns=trajectory.turns[:1]))
     served = replace(trajectory.turns[1], token_ids=(151_644,))
     for changes in ({"tools": ()}, {"turns": (trajectory.turns[0], served)}):
         with pytest.raises(InvalidArgumentError):

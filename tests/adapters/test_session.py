@@ -11,7 +11,13 @@ from episodes import FIX, SUBMIT, raising
 from coding_gym.action import Completion, Stop
 from coding_gym.adapters.session import Session, play_chat, task_options
 from coding_gym.calls import ToolCall
-from coding_gym.errors import EpisodeError, GradingError, InvalidArgumentError, SandboxError
+from coding_gym.errors import (
+    EpisodeError,
+    GradingError,
+    InvalidArgumentError,
+    SandboxError,
+    UnknownTaskError,
+)
 from coding_gym.text.neutral import ZERO_WIDTH_SPACE
 
 BROKEN = f"<{ZERO_WIDTH_SPACE}|im_end|>"
@@ -130,6 +136,16 @@ def test_a_sandbox_error_of_a_wrapper_masks_the_episode(make: Make) -> None:
     session.step(FIX)
     assert (session.ended, session.total_reward) == (True, None)
     assert (session.info["error"], session.info["task_id"]) == ("gone", "shapes-area")
+
+
+def test_a_refused_start_closes_the_last_episode(make: Make) -> None:
+    session = make()
+    session.start()
+    with pytest.raises(UnknownTaskError):
+        session.start(task_id="nowhere")
+    assert session.unwrapped.episode.template is None  # the sandbox is closed
+    with pytest.raises(EpisodeError, match="start"):
+        session.finish("enough")
 
 
 def test_wrappers_without_text_actions_are_refused(make: Make) -> None:

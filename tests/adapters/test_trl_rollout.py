@@ -14,7 +14,6 @@ from sandbox_fixtures import left_by_dropping
 
 from coding_gym import load_tasks
 from coding_gym.adapters.trl import environment_factory, prompt_rows
-from coding_gym.envs import CodingRepairEnv
 from coding_gym.errors import (
     EpisodeError,
     InvalidArgumentError,
@@ -151,6 +150,8 @@ def test_prompt_rows_hold_a_task_but_not_the_report(tiny_row: dict[str, Any]) ->
     assert [message["role"] for message in row["prompt"]] == ["system", "user"]
     assert row["task_id"] == "shapes-area"
     assert "area(3, 5)" not in json.dumps(row)
+    (row,) = prompt_rows([tiny_row], sandbox={"shell": "persistent"})
+    assert "goes on in the same shell" in row["prompt"][0]["content"]
     assert len(prompt_rows(split="train")) == len(load_tasks(split="train"))
     untested = {**tiny_row, "FAIL_TO_PASS": [], "PASS_TO_PASS": []}
     assert len(prompt_rows([untested], grading="none")) == 1
@@ -160,11 +161,3 @@ def test_prompt_rows_hold_a_task_but_not_the_report(tiny_row: dict[str, Any]) ->
     ):
         with pytest.raises(error):
             prompt_rows(rows, **arguments)
-
-
-def test_the_prompt_describes_the_shell(tiny_row: dict[str, Any]) -> None:
-    (row,) = prompt_rows([tiny_row], sandbox={"shell": "persistent"})
-    env = CodingRepairEnv(tasks=[tiny_row], sandbox={"shell": "persistent"})
-    with env:
-        env.reset(seed=0)
-        assert row["prompt"][0] == env.episode.messages[0]

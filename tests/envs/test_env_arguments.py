@@ -5,8 +5,9 @@ from inspect import getdoc, signature
 from typing import Any
 
 import pytest
-from episodes import SUBMIT
+from episodes import SUBMIT, MakeEnv, raising
 
+import coding_gym
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.envs.spaces import ActionText
 from coding_gym.episode import EpisodeConfig
@@ -80,6 +81,30 @@ def test_reset_options_pick_a_task(env: CodingRepairEnv, tiny_row: dict[str, Any
     for options in (*refused_options, {"task_id": "shapes-area", "task": tiny_row}):
         with pytest.raises(InvalidArgumentError):
             env.reset(options=options)
+
+
+def test_a_refused_reset_changes_nothing(tiny_row: dict[str, Any], make_env: MakeEnv) -> None:
+    rows = [tiny_row | {"instance_id": f"shapes-{number}"} for number in range(9)]
+    env = make_env(tasks=rows, sampler="shuffled")
+    env.reset(seed=0)
+    before = coding_gym.snapshot(env)
+    with pytest.raises(UnknownTaskError):
+        env.reset(seed=1, options={"task_id": "absent-task"})
+    after = coding_gym.snapshot(env)
+    assert (after.seed, after.np_random, after.sampler) == (0, before.np_random, before.sampler)
+    assert env.step(SUBMIT)[2]
+
+
+def test_an_interrupted_reset_leaves_no_episode_to_play(
+    env: CodingRepairEnv, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patch:
+        patch.setattr(type(env.tokenizer), "encode", raising(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            env.reset()
+    with pytest.raises(EpisodeError):
+        env.step(SUBMIT)
+    assert env.episode.template is None  # the sandbox is closed
 
 
 def test_any_text_is_an_action() -> None:

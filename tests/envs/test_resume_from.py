@@ -77,8 +77,11 @@ def test_other_tasks_tools_and_actions_are_refused(make: Make, tiny_row: dict[st
         MenuActions(make(), num_candidates=2),
     ]
     for env in other_envs:
+        env.reset()
+        before = env.unwrapped.episode  # type: ignore[attr-defined]
         with pytest.raises(InvalidArgumentError):
             coding_gym.resume_from(env, record, turn=1)
+        assert env.unwrapped.episode is before  # type: ignore[attr-defined]
 
 
 def test_a_replay_that_ends_early_is_an_error(make: Make) -> None:

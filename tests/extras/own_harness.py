@@ -30,9 +30,9 @@ HARNESS = Harness(
 )
 
 
-def own_harness(folder: Path, agent: str = AGENT) -> str:
-    """Writes a TOML file of the harness with an agent's source; returns its path."""
+def own_harness(folder: Path) -> str:
+    """Writes a TOML file of the harness; returns its path."""
     file = folder / "own.toml"
     lines = ['name = "own"', f'command = "{HARNESS.command}"', "[files]"]
-    file.write_text("\n".join([*lines, f'"agent.py" = {json.dumps(agent)}']), encoding="utf-8")
+    file.write_text("\n".join([*lines, f'"agent.py" = {json.dumps(AGENT)}']), encoding="utf-8")
     return str(file)

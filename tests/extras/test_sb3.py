@@ -12,7 +12,7 @@ from coding_gym.errors import InvalidArgumentError, SandboxError
 
 pytest.importorskip("sb3_contrib")
 
-from coding_gym.adapters.sb3 import CodingRepairVecEnv, make_vec_env
+from coding_gym.adapters.sb3 import CodingRepairVecEnv
 
 pytestmark = [pytest.mark.trainer, pytest.mark.usefixtures("one_thread")]
 
@@ -27,7 +27,7 @@ Make = Callable[..., CodingRepairVecEnv]
 def make(tiny_row: dict[str, Any], closing: Closing) -> Make:
     """Makes vec envs of the tiny task, closed after the test."""
     defaults = {"wrappers": [MENU], "tasks": [tiny_row], "max_obs_tokens": 32, "max_turns": 6}
-    return lambda num_envs=2, **kwargs: closing(make_vec_env(num_envs, **defaults | kwargs))
+    return lambda num_envs=2, **kwargs: closing(CodingRepairVecEnv(num_envs, **defaults | kwargs))
 
 
 def slot(observations: dict[str, Any], index: int) -> dict[str, Any]:
@@ -109,4 +109,4 @@ def test_options_apply_to_one_reset(make: Make, tiny_row: dict[str, Any]) -> Non
 
 def test_text_actions_are_refused(tiny_row: dict[str, Any]) -> None:
     with pytest.raises(InvalidArgumentError, match="MenuActions"):
-        make_vec_env(1, tasks=[tiny_row])
+        CodingRepairVecEnv(1, tasks=[tiny_row])

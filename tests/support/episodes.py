@@ -30,7 +30,6 @@ from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.tools import ToolContext, get_toolset
 from coding_gym.trajectory import Trajectory
 from coding_gym.vector import CodingRepairVectorEnv
-from coding_gym.wrappers.record_trajectory import with_rewards
 
 Env = gym.Env[Any, Any]
 Closing = Callable[[Any], Any]
@@ -58,15 +57,12 @@ def played_by(env: Env, agent: str, seed: int = 0) -> Trajectory:
     """Plays one episode with an agent without a model, and returns its trajectory."""
     env.reset(seed=seed)
     unwrapped: Any = env.unwrapped
-    rewards: list[tuple[float, dict[str, float]]] = []
     player: Any = get_player(agent)
     for action in chain(player.actions(unwrapped.episode, seed), [Stop()]):
-        _, reward, terminated, truncated, info = env.step(action)
-        rewards.append((float(reward), dict(info["reward_parts"])))
-        if terminated or truncated:
+        if any(env.step(action)[2:4]):
             break
     trajectory: Trajectory = unwrapped.episode.trajectory()
-    return with_rewards(trajectory, rewards)
+    return trajectory
 
 
 def call(name: str, **arguments: Any) -> str:

@@ -14,6 +14,7 @@ from coding_gym.errors import (
     EpisodeError,
     InfrastructureError,
     InvalidArgumentError,
+    InvalidTaskError,
     UnknownTaskError,
 )
 from coding_gym.vector import CodingRepairVectorEnv
@@ -65,7 +66,9 @@ def test_an_error_keeps_the_results_of_other_envs(started: MakeVec) -> None:
     assert infos["turn"].tolist() == [1, 1, 1]
 
 
-def test_after_an_unknown_task_episodes_can_start(make: MakeVec) -> None:
+def test_after_a_refused_task_episodes_continue_or_start(
+    make: MakeVec, rows: list[dict[str, Any]]
+) -> None:
     vec = make(2)
     with pytest.raises(UnknownTaskError):
         vec.reset(options={"task_id": "unknown"})
@@ -75,7 +78,10 @@ def test_after_an_unknown_task_episodes_can_start(make: MakeVec) -> None:
     vec.step([SUBMIT, TRUE])
     with pytest.raises(UnknownTaskError):
         vec.reset(options={"task_id": "unknown"})
-    assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [0, 0]
+    assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [0, 2]  # as in a single env
+    with pytest.raises(InvalidTaskError):
+        vec.reset(options={"task": rows[0] | {"files": {"a": "", "a/b": ""}}})
+    assert vec.step([TRUE, TRUE])[4]["turn"].tolist() == [0, 0]  # the last episodes are closed
     assert vec.step([shell("echo well")] * 2)[4]["text"].tolist() == ["well", "well"]
 
 

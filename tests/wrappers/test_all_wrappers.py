@@ -116,6 +116,13 @@ def test_other_environments_are_refused(name: str, tmp_path: Path) -> None:
         wrap(gym.make("CartPole-v1"), name, tmp_path)
 
 
+@pytest.mark.parametrize("name", NAMES)
+def test_options_of_another_type_are_refused(name: str, env: Env, tmp_path: Path) -> None:
+    options: Any = 7
+    with pytest.raises(InvalidArgumentError):
+        wrap(env, name, tmp_path).reset(options=options)
+
+
 @pytest.mark.parametrize("name", ["MenuActions", "TranscriptObservation"])
 def test_other_keys_of_the_observation_stay(name: str, env: Env, tmp_path: Path) -> None:
     space = gym.spaces.Dict({**env.observation_space.spaces, "more": gym.spaces.Discrete(2)})  # type: ignore[attr-defined]

@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from episodes import SUBMIT, Closing, MakeEnv, shell
+from episodes import SUBMIT, Closing, MakeEnv, raising, shell
+from gymnasium.wrappers import TransformReward
 from shelf_menu import RUN_TESTS
 from shelf_menu import make as make_menu
 
@@ -71,6 +72,22 @@ def test_a_record_has_shaped_rewards_and_names_their_parts(
     (trajectory,) = read_trajectories(folder)
     assert [turn.reward for turn in trajectory.turns] == [0.0, 1.2]
     assert trajectory.turns[1].reward_parts == {"resolved": 1.0, "file_match": 0.2}
+
+
+def test_a_turn_without_a_result_does_not_shift_the_rewards(
+    core: CodingRepairEnv, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shaped = TransformReward(core, lambda reward: float(reward) + 0.5)
+    env = RecordTrajectory(shaped, folder)
+    env.reset()
+    env.step(LOOK)
+    with monkeypatch.context() as patch:
+        patch.setattr(shaped, "func", raising(KeyboardInterrupt()))
+        with pytest.raises(KeyboardInterrupt):
+            env.step(FIX)  # is played, but its result is lost
+    env.step(SUBMIT)
+    (trajectory,) = read_trajectories(folder)
+    assert [turn.reward for turn in trajectory.turns] == [0.5, 0.0, 1.5]
 
 
 def test_a_discarded_episode_is_not_recorded(core: CodingRepairEnv, folder: Path) -> None:
