@@ -17,7 +17,7 @@ from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.vector import CodingRepairVectorEnv, RayVectorEnv
-from coding_gym.vector.ray_nodes import environment_of
+from coding_gym.vector.ray_nodes import RayNodes, environment_of
 
 pytestmark = pytest.mark.trainer
 
@@ -162,7 +162,7 @@ def test_a_reset_fails_only_if_all_of_its_nodes_are_lost(cluster: Any, make: Mak
 
 
 def _dead(slot: Any, lost: Any) -> Any:
-    return replace(lost, actor=slot._nodes._start(lost.node_id))
+    return replace(lost, actor=slot._nodes._start_actor(lost.node_id))
 
 
 def test_a_step_after_a_failed_call_of_a_lost_node_is_masked(make: Make) -> None:
@@ -180,13 +180,10 @@ def test_a_step_after_a_failed_call_of_a_lost_node_is_masked(make: Make) -> None
 
 
 def test_tasks_of_an_environment_share_nodes(cluster: Any) -> None:
-    from coding_gym.vector.ray_nodes import RayNodes
-    from coding_gym.vector.remote_env import Worker
-
     (plain,) = load_tasks("bundled", limit=1)
     built = Task(task_id="a", tree=plain.tree, problem_statement="", image="python:3.12")
     assert environment_of(plain) == ""
-    nodes = RayNodes(cluster.address, Worker, (b"",), 1)
+    nodes = RayNodes(cluster.address, dict, 1)
     try:
         first = nodes.place(built)
         assert nodes.place(built) is first  # not much busier than the other, of two CPUs
