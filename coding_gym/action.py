@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from coding_gym.calls import ToolCall
+from coding_gym.calls import TOO_DEEP, ToolCall, is_too_deep
 from coding_gym.errors import InvalidArgumentError
 
 
@@ -27,7 +27,8 @@ class Completion(str):
     Raises:
         InvalidArgumentError: The numbers of ids and log-probabilities differ, a log-probability is
             not finite, or a call is not a `ToolCall` whose arguments Python's ``json`` can write.
-            Empty names, NaN and infinity, which models can write, are format errors in ``step``.
+            Empty names, NaN, infinity and deep nesting, which models can write, are format errors
+            in ``step``.
     """
 
     __slots__ = ("calls", "is_cut", "logprobs", "reasoning", "token_ids", "weight_version")
@@ -96,16 +97,25 @@ class Stop(str):
 
 
 def _valid_call(call: ToolCall) -> ToolCall:
-    """Returns the call; raises InvalidArgumentError if the call is invalid."""
+    """Returns the call, or a call with an error if a model nested its arguments too deeply.
+
+    Raises:
+        InvalidArgumentError: The call is not a `ToolCall` with JSON values.
+    """
     is_call = isinstance(call, ToolCall) and isinstance(call.name, str)
     if not is_call or not isinstance(call.arguments, Mapping):
         raise InvalidArgumentError(
             f"calls must be ToolCalls with a name and arguments, got {call!r:.80}"
         )
+    arguments = dict(call.arguments)
     try:
-        json.dumps(dict(call.arguments), sort_keys=True)  # as `Usage.note_call` does
-    except (TypeError, ValueError, RecursionError) as problem:
+        json.dumps(arguments, sort_keys=True)  # as `Usage.note_call` does
+    except RecursionError:
+        is_deep = True
+    except (TypeError, ValueError) as problem:
         raise InvalidArgumentError(
             f"the arguments of {call.name!r:.80} must be JSON values: {problem}"
         ) from None
-    return call
+    else:
+        is_deep = is_too_deep(arguments)
+    return ToolCall("", call_id=call.call_id, error=TOO_DEEP) if is_deep else call

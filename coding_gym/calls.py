@@ -6,6 +6,9 @@ from typing import Any
 
 from coding_gym.json_record import JsonRecord
 
+MAX_DEPTH = 64
+TOO_DEEP = f"a value must be nested at most {MAX_DEPTH} levels deep"
+
 
 @dataclass(frozen=True, slots=True)
 class ToolCall(JsonRecord):
@@ -77,3 +80,18 @@ class ExecResult:
     def ok(self) -> bool:
         """Whether the command exited with 0 before its time limit."""
         return self.exit_code == 0 and not self.timed_out
+
+
+def is_too_deep(value: Any) -> bool:
+    """Returns whether a JSON value is nested more than `MAX_DEPTH` levels deep."""
+    level: list[Any] = [[value]]
+    for _ in range(MAX_DEPTH):
+        level = [
+            item
+            for group in level
+            for item in (group.values() if isinstance(group, dict) else group)
+            if isinstance(item, dict | list | tuple)
+        ]
+        if not level:
+            return False
+    return True
