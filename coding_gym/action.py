@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from coding_gym.calls import TOO_DEEP, ToolCall, is_too_deep
+from coding_gym.calls import TOO_DEEP, ModelCall, ToolCall, is_too_deep
 from coding_gym.errors import InvalidArgumentError
 
 
@@ -23,6 +23,7 @@ class Completion(str):
         weight_version: Version of the weights that sampled the reply, as text; None if unknown.
         reasoning: The reasoning, if a server has separated it from the text.
         is_cut: Whether a length limit truncated the reply.
+        model_call: The request to the model that returned the reply, or None.
 
     Raises:
         InvalidArgumentError: The numbers of ids and log-probabilities differ, a log-probability is
@@ -31,7 +32,15 @@ class Completion(str):
             in ``step``.
     """
 
-    __slots__ = ("calls", "is_cut", "logprobs", "reasoning", "token_ids", "weight_version")
+    __slots__ = (
+        "calls",
+        "is_cut",
+        "logprobs",
+        "model_call",
+        "reasoning",
+        "token_ids",
+        "weight_version",
+    )
 
     token_ids: tuple[int, ...]
     logprobs: tuple[float, ...] | None
@@ -39,6 +48,7 @@ class Completion(str):
     weight_version: str | None
     reasoning: str
     is_cut: bool
+    model_call: ModelCall | None
 
     def __new__(
         cls,
@@ -49,6 +59,7 @@ class Completion(str):
         weight_version: int | str | None = None,
         reasoning: str = "",
         is_cut: bool = False,
+        model_call: ModelCall | None = None,
     ) -> Self:
         """Creates the reply; the class documents the arguments."""
         if logprobs is not None and len(logprobs) != len(token_ids):
@@ -65,6 +76,7 @@ class Completion(str):
         self.weight_version = None if weight_version is None else str(weight_version)
         self.reasoning = reasoning
         self.is_cut = is_cut
+        self.model_call = model_call
         return self
 
     @property

@@ -9,10 +9,10 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
+from coding_gym.action import Completion
 from coding_gym.agents.chat import ChatAgent, Sampling
 from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.agents.model_client import get_client
-from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.player import Player
 from coding_gym.cli import options
 from coding_gym.cli.console import terminal
@@ -80,7 +80,7 @@ class _Probe:
     """The replies of a model to each of `_ISSUES` in one tool format."""
 
     tool_format: str
-    replies: list[Reply] = field(default_factory=list)
+    replies: list[Completion] = field(default_factory=list)
     num_parsed: int = 0
     problem: str = ""  # the error that ended the probe, else the first unreadable reply
 
@@ -100,17 +100,17 @@ class _Probe:
             except CodingGymError as problem:
                 self.problem = str(problem)
                 break
-            action = parser.read(reply.action, calls=reply.action.calls)
+            action = parser.read(reply, calls=reply.calls)
             has_error = action.error or any(call.error for call in action.calls)
             is_parsed = bool(action.calls) and not has_error
             self.replies.append(reply)
             self.num_parsed += is_parsed
-            self.problem = self.problem or ("" if is_parsed else str(reply.action))
+            self.problem = self.problem or ("" if is_parsed else str(reply))
 
     def row(self) -> list[str]:
         """Returns the cells of the format's row in the table."""
-        calls = [reply.call for reply in self.replies]
-        num_with_ids = sum(bool(reply.action.token_ids) for reply in self.replies)
+        calls = [reply.model_call for reply in self.replies if reply.model_call]
+        num_with_ids = sum(bool(reply.token_ids) for reply in self.replies)
         num_truncated = sum(call.finish_reason == "length" for call in calls)
         num_tokens = sum(call.completion_tokens or 0 for call in calls)
         rate = num_tokens / (sum(call.duration_s for call in calls) or 1.0)

@@ -4,10 +4,10 @@ import json
 import math
 from dataclasses import dataclass, field
 
-from coding_gym.calls import ToolCall
+from coding_gym.calls import ModelCall, ToolCall
 from coding_gym.episode.limits import Limits
 from coding_gym.text.truncate import ends, well_formed
-from coding_gym.trajectory import ModelCall, StopReason
+from coding_gym.trajectory import StopReason
 
 TOKENS_CRITICAL = 1500
 TOKENS_LOW = 3000

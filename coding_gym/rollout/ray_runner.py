@@ -62,6 +62,7 @@ class RayRunner(Runner):
     ) -> Trajectory:
         """Plays one attempt on the least busy node; see `Runner.play`."""
         loop, function = asyncio.get_running_loop(), methodcaller("play", task, attempt)
+        record: Trajectory
         try:
             node, record = await loop.run_in_executor(
                 self._waiting, self._nodes.start, task, 0, function

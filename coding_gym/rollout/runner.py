@@ -15,6 +15,7 @@ from typing import Any
 
 from coding_gym.agents.model_errors import ModelError, public_text
 from coding_gym.agents.player import LiveEpisode, Player
+from coding_gym.calls import ModelCall
 from coding_gym.episode import Episode, EpisodeConfig
 from coding_gym.errors import (
     CodingGymError,
@@ -25,7 +26,7 @@ from coding_gym.errors import (
 from coding_gym.rollout.image_windows import ImageWindows
 from coding_gym.rollout.run_folder import TOKEN_COUNTS, Outcome
 from coding_gym.task import Task
-from coding_gym.trajectory import ModelCall, StopReason, Trajectory, Turn
+from coding_gym.trajectory import StopReason, Trajectory, Turn
 
 MAX_THREADS = 64  # an attempt uses a thread for commands and grades, not during model requests
 
@@ -191,14 +192,11 @@ def _record(live: LiveEpisode, failure: Exception | None) -> Trajectory:
     error, error_class = _error(record.stop_reason, failure)
     if error:
         _log.info("%s, attempt %d: %s", record.task_id, live.attempt, error)
-    turns = zip(record.turns, live.model_calls, strict=False)
     return replace(
         record,
         seed=live.seed,
         attempt=live.attempt,
-        turns=tuple(replace(turn, model_call=call) for turn, call in turns),
-        **_usage(record, [*filter(None, live.model_calls), *live.abandoned_calls]),
-        num_prefix_breaks=live.num_prefix_breaks,
+        **_usage(record, live.episode.model_calls),
         error=public_text(error or live.error or record.error),
         error_class=error_class,
         duration_s=time.perf_counter() - live.start_s,
