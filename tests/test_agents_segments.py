@@ -242,11 +242,3 @@ def test_repeated_request_continues_the_same_chat() -> None:
     contents = [message["content"] for message in record.messages]
     assert contents == ["Repair it.", "I look.", "a.py", "Done.", "a.py, again", "Done."]
     assert [result.content for result in record.turns[0].results] == ["a.py"]
-
-
-def test_requests_that_need_stored_responses_are_refused() -> None:
-    with pytest.raises(InvalidArgumentError, match="previous_response_id"):
-        chat_body({"model": "m", "input": [], "previous_response_id": "r"})
-    assert chat_body({"model": "m", "input": "Hi."})["messages"] == [
-        {"role": "user", "content": "Hi."}
-    ]
