@@ -53,9 +53,15 @@ class StopReason(StrEnum):
         return self in (StopReason.SUBMITTED, StopReason.NO_TOOL_CALL)
 
     @property
+    def error_class(self) -> str:
+        """The class of an infrastructure failure, one of `ERROR_CLASSES`; "" for other reasons."""
+        classes = {StopReason.SANDBOX_ERROR: "sandbox", StopReason.GRADING_ERROR: "verifier"}
+        return classes.get(self, "")
+
+    @property
     def is_infrastructure_failure(self) -> bool:
         """Whether an infrastructure failure ended the episode; its sample should be masked."""
-        return self in (StopReason.SANDBOX_ERROR, StopReason.GRADING_ERROR)
+        return bool(self.error_class)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -159,7 +165,8 @@ class Trajectory(JsonRecord):
         toolset: Name of the toolset.
         tokenizer: Name of the tokenizer that ``token_ids`` belong to.
         usage: Usage of each limit by name: ``turns``, ``tool_calls``, and ``tokens`` if a limit
-            counts them. A runner adds the usage that its model server reports.
+            counts them; ``model_calls``, the number of requests to the model, and the sums of the
+            counts that its server reports.
         cost: Cost of the model's tokens, in the currency of the prices; None if unknown.
         error: The message of a failure of the infrastructure or the model's server, or "".
         error_class: The class of the failure: one of `ERROR_CLASSES`, or "".

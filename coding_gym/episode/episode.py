@@ -16,7 +16,7 @@ from coding_gym.action import Completion, Stop
 from coding_gym.calls import ModelCall, ToolCall, ToolResult
 from coding_gym.episode import transcript
 from coding_gym.episode.config import EpisodeConfig
-from coding_gym.episode.usage import Usage, collapse_warning
+from coding_gym.episode.usage import Usage, collapse_warning, total_cost, total_usage
 from coding_gym.errors import (
     EpisodeError,
     GradingError,
@@ -572,6 +572,7 @@ class Episode:
         encode = self.tokenizer.encode
         counts = {"turns": self.usage.turns, "tool_calls": self.usage.tool_calls}
         tokens = {"tokens": self.usage.tokens} if self.bounds.counts_tokens else {}
+        cost = total_cost(self.model_calls)
         return Trajectory(
             task_id=self.task.task_id,
             messages=tuple(self.messages),
@@ -587,10 +588,11 @@ class Episode:
             toolset=self.harness or self.toolset.name,
             tokenizer=self.tokenizer.name,
             tools=tuple(deepcopy(dict(schema)) for schema in self.tools),
-            usage=counts | tokens,
-            cost=self.usage.cost or None,  # 0 without prices
+            usage=counts | tokens | total_usage(self.model_calls),
+            cost=self.usage.cost or None if cost is None else cost,  # 0 without prices
             num_prefix_breaks=self.num_prefix_breaks,
             error=self.error,
+            error_class=self.stop_reason.error_class if self.stop_reason else "",
             settings=self.config.settings(self.task),
         )
 

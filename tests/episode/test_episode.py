@@ -166,3 +166,4 @@ def test_a_branch_without_sandbox_ends_at_its_first_step(
     branch.step(SUBMIT)
     assert branch.stop_reason is StopReason.SANDBOX_ERROR
     assert (branch.error, fail.call_count) == ("no memory", 2)
+    assert branch.trajectory().error_class == "sandbox"
