@@ -82,8 +82,8 @@ class Episode:
     report the failure, and no exception is raised. Between two turns `snapshot` returns the state
     of the attempt, and `restore` starts another episode with this state.
 
-    A harness with its own loop uses `access` instead of `step`, `record_turn` for each reply of its
-    model, and then `stop`, which grades the tree.
+    A harness with its own loop uses `access` instead of `step`. `reached_limit` precedes each
+    request to its model, `count_reply` and `record_turn` follow, and `stop` grades the tree.
 
     Args:
         task: The task.
@@ -223,6 +223,8 @@ class Episode:
         self.opening, self._turns = snapshot.opening, list(snapshot.turns)
         self._call_ids = {call.call_id for turn in self._turns for call in turn.calls}
         self.usage = replace(snapshot.usage)
+        for turn in self._turns:
+            self._note_request(turn.model_call)
 
     def _open(self, open_once: Callable[[], tuple[Sandbox, Template]]) -> None:
         """Opens the sandbox, with a second attempt if the first attempt fails."""
@@ -267,8 +269,8 @@ class Episode:
         with self._running("step"):
             usage = replace(self.usage)
             try:
-                if isinstance(action, Completion) and action.model_call:
-                    self.model_calls.append(replace(action.model_call, prompt_ids=()))
+                if isinstance(action, Completion):
+                    self._note_request(action.model_call)
                 return self._play(action)
             except BaseException as failure:
                 self.usage, self.error = usage, f"a turn was interrupted: {failure!r}"
@@ -339,8 +341,12 @@ class Episode:
     def count_reply(self, reply: Completion) -> None:
         """Counts a reply to a harness; if the harness receives it, `record_turn` follows."""
         call = reply.model_call or ModelCall()
-        self.model_calls.append(replace(call, prompt_ids=()))
+        self._note_request(call)
         self.usage.add_reply(self.bounds, call, len(reply.calls or ()))
+
+    def _note_request(self, call: ModelCall | None) -> None:
+        if call is not None:
+            self.model_calls.append(replace(call, prompt_ids=()))
 
     def record_turn(
         self, reply: Completion, prompt: Sequence[Message], continues: int | None = None

@@ -21,7 +21,6 @@ class RayRunner(Runner):
 
     Every node builds the templates of its tasks, and needs this package and the files of the tasks
     at the same paths. Attempts of a lost node are played on other nodes; nodes that join are used.
-    A node without ``OPENAI_API_KEY`` uses the key of the driver.
 
     Attributes:
         address: The cluster, as for `ray.init`: ``"auto"``, ``"local"``, or an address.

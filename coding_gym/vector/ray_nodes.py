@@ -46,7 +46,8 @@ class Node:
 class RayNodes:
     """The nodes of a cluster that have CPUs, including nodes that join later; thread-safe.
 
-    An actor reserves no CPU, because an episode mostly waits for its sandbox or its model.
+    An actor reserves no CPU, because an episode mostly waits for its sandbox or its model. A node
+    without ``OPENAI_API_KEY`` gets the key of this process.
 
     Args:
         address: The cluster, as for ``ray.init``; an existing connection of this process is used.
