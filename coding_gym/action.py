@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any, Self
 
-from coding_gym.calls import ToolCall
+from coding_gym.calls import TOO_DEEP, ModelCall, ToolCall, is_too_deep
 from coding_gym.errors import InvalidArgumentError
 
 
@@ -23,14 +23,24 @@ class Completion(str):
         weight_version: Version of the weights that sampled the reply, as text; None if unknown.
         reasoning: The reasoning, if a server has separated it from the text.
         is_cut: Whether a length limit truncated the reply.
+        model_call: The request to the model that returned the reply, or None.
 
     Raises:
         InvalidArgumentError: The numbers of ids and log-probabilities differ, a log-probability is
             not finite, or a call is not a `ToolCall` whose arguments Python's ``json`` can write.
-            Empty names, NaN and infinity, which models can write, are format errors in ``step``.
+            Empty names, NaN, infinity and deep nesting, which models can write, are format errors
+            in ``step``.
     """
 
-    __slots__ = ("calls", "is_cut", "logprobs", "reasoning", "token_ids", "weight_version")
+    __slots__ = (
+        "calls",
+        "is_cut",
+        "logprobs",
+        "model_call",
+        "reasoning",
+        "token_ids",
+        "weight_version",
+    )
 
     token_ids: tuple[int, ...]
     logprobs: tuple[float, ...] | None
@@ -38,6 +48,7 @@ class Completion(str):
     weight_version: str | None
     reasoning: str
     is_cut: bool
+    model_call: ModelCall | None
 
     def __new__(
         cls,
@@ -48,6 +59,7 @@ class Completion(str):
         weight_version: int | str | None = None,
         reasoning: str = "",
         is_cut: bool = False,
+        model_call: ModelCall | None = None,
     ) -> Self:
         """Creates the reply; the class documents the arguments."""
         if logprobs is not None and len(logprobs) != len(token_ids):
@@ -64,6 +76,7 @@ class Completion(str):
         self.weight_version = None if weight_version is None else str(weight_version)
         self.reasoning = reasoning
         self.is_cut = is_cut
+        self.model_call = model_call
         return self
 
     @property
@@ -96,16 +109,25 @@ class Stop(str):
 
 
 def _valid_call(call: ToolCall) -> ToolCall:
-    """Returns the call; raises InvalidArgumentError if the call is invalid."""
+    """Returns the call, or a call with an error if a model nested its arguments too deeply.
+
+    Raises:
+        InvalidArgumentError: The call is not a `ToolCall` with JSON values.
+    """
     is_call = isinstance(call, ToolCall) and isinstance(call.name, str)
     if not is_call or not isinstance(call.arguments, Mapping):
         raise InvalidArgumentError(
             f"calls must be ToolCalls with a name and arguments, got {call!r:.80}"
         )
+    arguments = dict(call.arguments)
     try:
-        json.dumps(dict(call.arguments), sort_keys=True)  # as `Usage.note_call` does
-    except (TypeError, ValueError, RecursionError) as problem:
+        json.dumps(arguments, sort_keys=True)  # as `Usage.note_call` does
+    except RecursionError:
+        is_deep = True
+    except (TypeError, ValueError) as problem:
         raise InvalidArgumentError(
             f"the arguments of {call.name!r:.80} must be JSON values: {problem}"
         ) from None
-    return call
+    else:
+        is_deep = is_too_deep(arguments)
+    return ToolCall("", call_id=call.call_id, error=TOO_DEEP) if is_deep else call

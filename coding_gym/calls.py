@@ -1,10 +1,13 @@
-"""Tool calls of a policy, their results, and the results of commands."""
+"""Tool calls of a policy, their results, requests to its model, and results of commands."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
 from coding_gym.json_record import JsonRecord
+
+MAX_DEPTH = 64
+TOO_DEEP = f"a value must be nested at most {MAX_DEPTH} levels deep"
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,6 +49,35 @@ class ToolResult(JsonRecord):
     duration_s: float = 0.0
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelCall(JsonRecord):
+    """One request to a model, as the server or the local model reports it.
+
+    Attributes:
+        prompt_tokens: Tokens of the prompt; None if the server reports neither number nor ids.
+        completion_tokens: Tokens of the reply, reasoning included; None as for the prompt.
+        cached_tokens: Tokens of the prompt in the server's cache; None if not reported.
+        cost: Cost of the request, in the currency of the prices; None if no price is known.
+        finish_reason: The server's finish reason, such as ``"stop"`` or ``"length"``.
+        duration_s: Wall time in seconds, retries included.
+        num_retries: Number of retries of the request.
+        prefix_length: Number of leading ids that equal the prompt and reply of the previous
+            request.
+        prompt_ids: The ids of the prompt, in a turn without that prefix; empty if the server
+            returns no ids.
+    """
+
+    prompt_tokens: int | None = None
+    completion_tokens: int | None = None
+    cached_tokens: int | None = None
+    cost: float | None = None
+    finish_reason: str = ""
+    duration_s: float = 0.0
+    num_retries: int = 0
+    prefix_length: int = 0
+    prompt_ids: tuple[int, ...] = ()
+
+
 @dataclass(frozen=True, slots=True)
 class ExecResult:
     """The result of one command in a sandbox.
@@ -77,3 +109,18 @@ class ExecResult:
     def ok(self) -> bool:
         """Whether the command exited with 0 before its time limit."""
         return self.exit_code == 0 and not self.timed_out
+
+
+def is_too_deep(value: Any) -> bool:
+    """Returns whether a JSON value is nested more than `MAX_DEPTH` levels deep."""
+    level: list[Any] = [[value]]
+    for _ in range(MAX_DEPTH):
+        level = [
+            item
+            for group in level
+            for item in (group.values() if isinstance(group, dict) else group)
+            if isinstance(item, dict | list | tuple)
+        ]
+        if not level:
+            return False
+    return True

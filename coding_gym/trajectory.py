@@ -7,7 +7,7 @@ from enum import StrEnum
 from typing import Any, ClassVar, Self
 
 from coding_gym.action import Completion
-from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.calls import ModelCall, ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.grade import Grade
 from coding_gym.json_record import JsonRecord
@@ -53,37 +53,15 @@ class StopReason(StrEnum):
         return self in (StopReason.SUBMITTED, StopReason.NO_TOOL_CALL)
 
     @property
+    def error_class(self) -> str:
+        """The class of an infrastructure failure, one of `ERROR_CLASSES`; "" for other reasons."""
+        classes = {StopReason.SANDBOX_ERROR: "sandbox", StopReason.GRADING_ERROR: "verifier"}
+        return classes.get(self, "")
+
+    @property
     def is_infrastructure_failure(self) -> bool:
         """Whether an infrastructure failure ended the episode; its sample should be masked."""
-        return self in (StopReason.SANDBOX_ERROR, StopReason.GRADING_ERROR)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ModelCall(JsonRecord):
-    """One request to a model, as the server or the local model reports it.
-
-    Attributes:
-        prompt_tokens: Tokens of the prompt; None if the server reports neither number nor ids.
-        completion_tokens: Tokens of the reply, reasoning included; None as for the prompt.
-        cached_tokens: Tokens of the prompt in the server's cache; None if not reported.
-        cost: Cost of the request, in the currency of the prices; None if no price is known.
-        finish_reason: The server's finish reason, such as ``"stop"`` or ``"length"``.
-        duration_s: Wall time in seconds, retries included.
-        num_retries: Number of retries of the request.
-        prefix_length: Number of leading ids that equal the prompt and reply of the previous
-            request.
-        prompt_ids: The ids of the prompt after that prefix; empty if the server returns no ids.
-    """
-
-    prompt_tokens: int | None = None
-    completion_tokens: int | None = None
-    cached_tokens: int | None = None
-    cost: float | None = None
-    finish_reason: str = ""
-    duration_s: float = 0.0
-    num_retries: int = 0
-    prefix_length: int = 0
-    prompt_ids: tuple[int, ...] = ()
+        return bool(self.error_class)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,6 +117,7 @@ class Turn(JsonRecord):
             "calls": reply.calls or (),
             "is_cut": reply.is_cut,
             "weight_version": reply.weight_version,
+            "model_call": reply.model_call,
         }
         return cls(**reply_attributes | attributes)
 
@@ -186,7 +165,8 @@ class Trajectory(JsonRecord):
         toolset: Name of the toolset.
         tokenizer: Name of the tokenizer that ``token_ids`` belong to.
         usage: Usage of each limit by name: ``turns``, ``tool_calls``, and ``tokens`` if a limit
-            counts them. A runner adds the usage that its model server reports.
+            counts them; ``model_calls``, the number of requests to the model, and the sums of the
+            counts that its server reports.
         cost: Cost of the model's tokens, in the currency of the prices; None if unknown.
         error: The message of a failure of the infrastructure or the model's server, or "".
         error_class: The class of the failure: one of `ERROR_CLASSES`, or "".

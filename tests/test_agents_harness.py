@@ -377,6 +377,8 @@ for wrong in (
     {"messages": CHAT, "stop": ["refused by the server"]},
 ):
     assert ask("/chat/completions", wrong)[0] == 400
+assert ask("/responses", {"input": "Go on.", "previous_response_id": "r"})[0] == 400
+assert ask("/responses", {"input": "Go on."})[0] == 200
 with socket.create_connection(("127.0.0.1", 8765)) as chunked:
     chunked.sendall(b"POST / HTTP/1.1\\r\\nTransfer-Encoding: chunked\\r\\n\\r\\n")
     assert b" 411 " in chunked.recv(100)
@@ -386,7 +388,7 @@ chat(CHAT)
     server = ChatServer(lambda body: refusal if "stop" in body else Answer(message("Hm.")))
     (record,) = play(code, server, tiny_row, tmp_path / "run")
     assert (record.error, record.stop_reason) == ("", "submitted")
-    assert (record.usage["model_calls"], len(server.requests)) == (2, 3)
+    assert (record.usage["model_calls"], len(server.requests)) == (3, 4)
 
 
 def test_simultaneous_requests_respect_a_limit(tiny_row: Any, tmp_path: Path) -> None:

@@ -9,6 +9,7 @@ from unittest.mock import Mock
 import pytest
 from model_server import Answer, ChatServer, message
 
+from coding_gym.action import Completion
 from coding_gym.agents.model_client import OpenAIClient, get_client
 from coding_gym.agents.model_errors import (
     ModelError,
@@ -16,10 +17,9 @@ from coding_gym.agents.model_errors import (
     RequestRefusedError,
     model_error,
 )
-from coding_gym.agents.model_reply import Reply, read_reply
-from coding_gym.calls import ToolCall
+from coding_gym.agents.model_reply import read_reply
+from coding_gym.calls import ModelCall, ToolCall
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.trajectory import ModelCall
 
 REQUEST = {"model": "tiny", "messages": [], "max_tokens": 4096, "seed": 1}
 
@@ -77,14 +77,14 @@ def test_a_rate_limit_is_not_a_full_context() -> None:
     assert type(model_error(429, "too many tokens in the prompt")) is ModelError
 
 
-def ask(refuse: Any, num_requests: int = 1) -> tuple[list[dict[str, Any]], Reply]:
+def ask(refuse: Any, num_requests: int = 1) -> tuple[list[dict[str, Any]], Completion]:
     """Returns the requests and last reply of a server that sends the text of `refuse`, if any."""
 
     def answer(body: dict[str, Any]) -> Answer:
         problem = refuse(body)
         return Answer({"error": {"message": problem}}, 400) if problem else Answer(message("hi"))
 
-    async def complete(client: OpenAIClient) -> Reply:
+    async def complete(client: OpenAIClient) -> Completion:
         try:
             replies = [await client.complete(REQUEST) for _ in range(num_requests)]
         finally:
@@ -160,17 +160,20 @@ def test_ids_that_are_not_numbers_are_ignored(fields: dict[str, Any]) -> None:
     data = message("hi")
     data["choices"][0].update(fields)
     reply = read_reply(data)
-    assert (reply.action, reply.action.logprobs, reply.prompt_ids) == ("hi", None, ())
+    assert (reply, reply.logprobs) == ("hi", None)
+    assert reply.model_call is not None
+    assert reply.model_call.prompt_ids == ()
 
 
 @pytest.mark.parametrize("content", [5, {"text": "x"}, [{"text": 5}], [None]])
 def test_content_that_is_no_text_is_empty(content: Any) -> None:
-    assert read_reply(message() | {"choices": [{"message": {"content": content}}]}).action == ""
+    assert read_reply(message() | {"choices": [{"message": {"content": content}}]}) == ""
 
 
 @pytest.mark.parametrize("number", ["9", math.inf, True, -1, [3]])
 def test_counts_that_are_no_numbers_are_unknown(number: Any) -> None:
-    call = read_reply(message() | {"usage": {"prompt_tokens": number, "cost": number}}).call
+    call = read_reply(message() | {"usage": {"prompt_tokens": number, "cost": number}}).model_call
+    assert call is not None
     assert (call.prompt_tokens, call.cost) == (None, None)
 
 
@@ -187,14 +190,15 @@ def test_an_address_with_a_secret_is_refused(address: str, monkeypatch: pytest.M
 def test_a_call_without_a_function_is_a_format_error(entry: Any) -> None:
     data = message()
     data["choices"][0]["message"]["tool_calls"] = [entry]
-    (call,) = read_reply(data).action.calls  # type: ignore[attr-defined]
+    (call,) = read_reply(data).calls  # type: ignore[attr-defined]
     assert isinstance(call, ToolCall)
     assert (call.name, bool(call.error)) == ("", True)
 
 
 def test_fractions_of_tokens_are_read_as_integers() -> None:
     reply = {**message("hi"), "usage": {"prompt_tokens": 12.5, "completion_tokens": 3}}
-    call = read_reply(reply).call
+    call = read_reply(reply).model_call
+    assert call is not None
     assert ModelCall.from_json(call.to_json()) == call
     assert (call.prompt_tokens, call.completion_tokens) == (12, 3)
 

@@ -177,7 +177,7 @@ class RepairHarness(vf.Harness[RepairHarnessConfig]):
             async def ask(request: dict[str, Any]) -> str:
                 request["messages"][0]["content"] = data.system_prompt
                 response = await client.chat.completions.create(model=ctx.model, **request)
-                return read_reply(response.model_dump()).action
+                return read_reply(response.model_dump())
 
             try:
                 await play_chat(trace.state.session, ask)

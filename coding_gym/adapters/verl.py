@@ -23,13 +23,13 @@ from coding_gym.adapters.session import outcome_metrics, task_options
 from coding_gym.agents.harness import HarnessPlayer, get_harness
 from coding_gym.agents.local_chat import LocalChat, play_by_ids
 from coding_gym.agents.model_errors import ModelError, PromptTooLongError
-from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.player import Complete, LiveEpisode, Player
+from coding_gym.calls import ModelCall
 from coding_gym.episode import EpisodeConfig
 from coding_gym.optional import missing_extra
 from coding_gym.rollout.runner import Runner
 from coding_gym.text.tokenizers import get_tokenizer
-from coding_gym.trajectory import LASTING_ERROR_CLASSES, ModelCall, Trajectory
+from coding_gym.trajectory import LASTING_ERROR_CLASSES, Trajectory
 
 try:
     from omegaconf import OmegaConf
@@ -178,7 +178,7 @@ class _ServedModel(Player):
         max_tokens: int | None,  # noqa: ARG002 - verl limits the length of replies
         attempt_seed: int,  # noqa: ARG002 - verl's servers have the seeds
         turn: int,  # noqa: ARG002
-    ) -> Reply:
+    ) -> Completion:
         if not self._rewrites_history:  # the first prompt is the shortest prompt
             full_length = len(prompt_ids) + self._loop.rollout_config.response_length
             self._context = min(self._context, full_length)
@@ -198,16 +198,17 @@ class _ServedModel(Player):
         ids = list(output.token_ids)
         tokenizer = get_tokenizer(self.tokenizer)
         is_cut = not ids or ids[-1] not in tokenizer.end_ids
-        action = Completion(
+        call = ModelCall(
+            prompt_tokens=len(prompt_ids),
+            completion_tokens=len(ids),
+            duration_s=time.perf_counter() - start_s,
+            prompt_ids=tuple(prompt_ids),
+        )
+        return Completion(
             tokenizer.decode(ids if is_cut else ids[:-1]),
             ids,
             output.log_probs or None,
             weight_version=version,
             is_cut=is_cut,
+            model_call=call,
         )
-        call = ModelCall(
-            prompt_tokens=len(prompt_ids),
-            completion_tokens=len(ids),
-            duration_s=time.perf_counter() - start_s,
-        )
-        return Reply(action, call, tuple(prompt_ids))

@@ -11,7 +11,6 @@ import http.client
 import json
 import secrets
 import sys
-import time
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
@@ -19,9 +18,9 @@ from http import HTTPStatus
 from io import BytesIO
 from typing import Any, Self
 
+from coding_gym.action import Completion
 from coding_gym.agents.harness_api import RESPONSES, ROUTES, chat_body, model_request, response_text
 from coding_gym.agents.model_errors import PromptTooLongError, RequestRefusedError, public_text
-from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.past_chats import PastChats, plain_message
 from coding_gym.agents.player import Complete, LiveEpisode
 from coding_gym.errors import EpisodeError
@@ -62,7 +61,6 @@ class CapturedRequests:
         self.limit: StopReason | None = None
         self.is_too_long = False
         self.refused = asyncio.Event()
-        self._start_s: float | None = None
         self._live, self._complete = live, complete
         self._sending = asyncio.Lock()
         self._chats = PastChats(_key)
@@ -74,7 +72,7 @@ class CapturedRequests:
 
     async def ask(
         self, body: dict[str, Any], is_connected: Callable[[], bool] = lambda: True
-    ) -> Reply:
+    ) -> Completion:
         """Sends a request, records the reply as a turn, and returns the reply.
 
         Args:
@@ -102,36 +100,27 @@ class CapturedRequests:
                     self.failure = failure
                     self.refused.set()
                 raise
-            usage, bounds = self._live.episode.usage, self._live.episode.bounds
-            usage.add_reply(bounds, reply.call, len(reply.action.calls or ()))
+            self._live.episode.count_reply(reply)
             if is_connected():
                 self._record(body, reply)
-            else:
-                self._live.abandoned_calls.append(reply.call)
             return reply
 
     def _check_limits(self) -> None:
-        """Updates the time since the first request; raises EpisodeError if a limit is reached."""
-        usage, bounds = self._live.episode.usage, self._live.episode.bounds
-        if self._start_s is None:
-            self._start_s = time.monotonic()
-        usage.seconds = time.monotonic() - self._start_s
-        self.limit = self.limit or usage.spent(bounds)
+        """Raises EpisodeError if a limit is reached."""
+        self.limit = self.limit or self._live.episode.reached_limit()
         if self.limit:
             self.refused.set()
             raise EpisodeError(f"the episode has reached {self.limit}; no request is sent")
 
-    def _record(self, body: dict[str, Any], reply: Reply) -> None:
+    def _record(self, body: dict[str, Any], reply: Completion) -> None:
         """Records a reply as a turn; a request that continues no chat adds all its messages."""
         episode = self._live.episode
         episode.tools = body.get("tools") or episode.tools
         messages = [plain_message(message) for message in body["messages"]]
-        length, turn = self._chats.find(messages)
-        self._chats.add([*messages, reply.message], self.num_replies)
-        self._live.count(reply)
-        self._live.on_turn(
-            episode.record_turn(reply.action, reply.message, messages[length:], turn)
-        )
+        length, continued = self._chats.find(messages)
+        turn = episode.record_turn(reply, messages[length:], continued)
+        self._chats.add([*messages, *turn.messages], self.num_replies - 1)
+        self._live.on_turn(turn)
 
 
 def _key(message: Message) -> str:
@@ -246,7 +235,7 @@ class CaptureEndpoint:
         reply = await self._reply(request, lambda: not reader.at_eof())
         return response_text(route, body, reply, self._requests.num_replies)
 
-    async def _reply(self, request: dict[str, Any], is_connected: Callable[[], bool]) -> Reply:
+    async def _reply(self, request: dict[str, Any], is_connected: Callable[[], bool]) -> Completion:
         try:
             return await self._requests.ask(request, is_connected)
         except PromptTooLongError as problem:

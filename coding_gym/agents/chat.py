@@ -6,8 +6,8 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
+from coding_gym.action import Completion
 from coding_gym.agents.model_client import OpenAIClient
-from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.player import Complete, LiveEpisode, Player
 from coding_gym.envs.chat_request import chat_request
 from coding_gym.episode.limits import Amount, Count
@@ -80,7 +80,7 @@ class ChatAgent(Player):
         """Returns the function that replies to requests; see `Player`."""
         settings = {"model": self.model, "seed": seed, **self._sampling.body()}
 
-        async def complete(request: Mapping[str, Any]) -> Reply:
+        async def complete(request: Mapping[str, Any]) -> Completion:
             limits = [body["max_tokens"] for body in (request, settings) if body.get("max_tokens")]
             lowest = {"max_tokens": min(limits)} if limits else {}
             return await self._client.complete({**request, **settings, **lowest})

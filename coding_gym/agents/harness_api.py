@@ -21,7 +21,10 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
-from coding_gym.agents.model_reply import Reply, content_text
+from coding_gym.action import Completion
+from coding_gym.agents.model_reply import content_text
+from coding_gym.calls import ModelCall
+from coding_gym.episode.transcript import reply_message
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import first_problem
 from coding_gym.tools.formats.json_text import checked
@@ -179,7 +182,7 @@ def _add(messages: list[Message], item: Mapping[str, Any]) -> None:
         reply.setdefault("tool_calls", []).append(call)
 
 
-def response_text(route: str, body: Body, reply: Reply, number: int) -> tuple[str, str]:
+def response_text(route: str, body: Body, reply: Completion, number: int) -> tuple[str, str]:
     """Returns the content type and the text of the response to a request.
 
     Args:
@@ -207,11 +210,11 @@ def response_text(route: str, body: Body, reply: Reply, number: int) -> tuple[st
     return "text/event-stream", "".join(events)
 
 
-def _fields(reply: Reply) -> dict[str, Any]:
+def _fields(reply: Completion) -> dict[str, Any]:
     """Returns the fields ``choices`` and ``usage`` of a chat completion."""
-    message, call, calls = reply.message, reply.call, reply.action.calls
+    message, call = reply_message(reply), reply.model_call or ModelCall()
     num_prompt, num_sampled = call.prompt_tokens or 0, call.completion_tokens or 0
-    reason = "tool_calls" if calls and not reply.action.is_cut else call.finish_reason
+    reason = "tool_calls" if reply.calls and not reply.is_cut else call.finish_reason
     choice = {
         "index": 0,
         "message": {**message, "content": message["content"] or None},

@@ -12,12 +12,11 @@ from coding_gym.action import Completion
 from coding_gym.agents.chat import Sampling
 from coding_gym.agents.local_chat import LocalChat, play_by_ids
 from coding_gym.agents.model_errors import ModelError, PromptTooLongError
-from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.player import Complete, LiveEpisode, Player
+from coding_gym.calls import ModelCall
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_extra
 from coding_gym.text.tokenizers import get_tokenizer
-from coding_gym.trajectory import ModelCall
 
 # A batch starts after COLLECT_S seconds or COLLECT_SHARE of the last batch's duration, whichever is
 # longer. Otherwise, episodes whose commands ran during that batch would form a separate batch.
@@ -124,7 +123,7 @@ class HuggingFaceAgent(Player):
 
     async def reply(
         self, prompt_ids: list[int], max_tokens: int | None, attempt_seed: int, turn: int
-    ) -> Reply:
+    ) -> Completion:
         """Samples a reply, in a batch with other waiting requests; see `local_chat.Sample`."""
         start_s = time.perf_counter()
         if len(prompt_ids) >= self.context:
@@ -144,9 +143,9 @@ class HuggingFaceAgent(Player):
             completion_tokens=len(ids),
             finish_reason="stop" if is_ended else "length",
             duration_s=time.perf_counter() - start_s,
+            prompt_ids=tuple(prompt_ids),
         )
-        action = Completion(text, ids, logprobs, is_cut=not is_ended)
-        return Reply(action, call, tuple(prompt_ids))
+        return Completion(text, ids, logprobs, is_cut=not is_ended, model_call=call)
 
     async def _sample(self, request: Request) -> Sampled:
         """Adds a request to the waiting requests, and waits for its reply."""

@@ -9,10 +9,10 @@ from typing import Any
 
 from coding_gym.action import Completion
 from coding_gym.agents.model_errors import ModelError, RequestRefusedError
-from coding_gym.agents.model_reply import Reply
 from coding_gym.agents.past_chats import PastChats, message_key, plain_message
 from coding_gym.agents.player import LiveEpisode
 from coding_gym.envs.chat_request import normalised_for_templates
+from coding_gym.episode.transcript import reply_message
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.text.chat import get_chat
 from coding_gym.text.chat_history import ChatIds
@@ -27,13 +27,14 @@ Tools = Sequence[Mapping[str, Any]]
 _UNSUPPORTED = {"n": 1, "stop": None, "response_format": None, "tool_choice": "auto"}
 
 
-Sample = Callable[[list[int], int | None, int, int], Awaitable[Reply]]
+Sample = Callable[[list[int], int | None, int, int], Awaitable[Completion]]
 """Samples a reply to a prompt.
 
 The arguments are the ids of the prompt, the maximum number of tokens (a lower limit of the model's
 settings applies), the seed of the attempt, and the number of the reply in the attempt. The reply is
-the text without the stop token, with all sampled ids. Errors are `PromptTooLongError`, if the
-prompt is as long as the model's context or longer, and `ModelError`.
+the text without the stop token, with all sampled ids, and with the ids of the prompt in its
+``model_call``. Errors are `PromptTooLongError`, if the prompt is as long as the model's context or
+longer, and `ModelError`.
 """
 
 
@@ -97,10 +98,10 @@ class LocalChat:
         self._tokenizer, self._sample, self._seed = get_tokenizer(tokenizer), sample, seed
         self._control = [*self._tokenizer.special_tokens]
         self._past_chats = PastChats(message_key)
-        self._past: list[tuple[Tools, Reply]] = []  # tools and reply of each request
+        self._past: list[tuple[Tools, Completion]] = []  # tools and reply of each request
         self._sampled: dict[str, Message] = {}  # before `_restored`, by `message_key`
 
-    async def complete(self, request: Mapping[str, Any]) -> Reply:
+    async def complete(self, request: Mapping[str, Any]) -> Completion:
         """Returns the reply to a request in the form of OpenAI's chat completions.
 
         Raises:
@@ -123,11 +124,12 @@ class LocalChat:
         prompt_ids = await asyncio.to_thread(self._prompt, messages, tools)
         limit = request.get("max_tokens")
         sampled = await self._sample(prompt_ids, limit, self._seed, len(self._past))
-        sampled = replace(sampled, action=self._parsed(sampled.action, tools, messages))
-        reply = replace(sampled, action=self._restored(sampled.action))
-        self._past_chats.add([*messages, reply.message], len(self._past))
+        sampled = self._parsed(sampled, tools, messages)
+        reply = self._restored(sampled)
+        message = reply_message(reply)
+        self._past_chats.add([*messages, message], len(self._past))
         self._past.append((tools, reply))
-        self._sampled[message_key(reply.message)] = sampled.message
+        self._sampled[message_key(message)] = reply_message(sampled)
         return reply
 
     def _prompt(self, messages: list[Message], tools: Tools) -> list[int]:
@@ -140,12 +142,12 @@ class LocalChat:
         if all(message["role"] in ("system", "user", "tool") for message in new_messages):
             try:
                 chat = get_chat(self._tokenizer, self._neutral(tools))
-                if past is None:
+                if past is None or past.model_call is None:
                     part = chat.opening(new_messages)
                     return [*part.ids, *part.prompt]
                 part = chat.answers(new_messages)
-                later_ids = chat.join(past.action.token_ids, part.ids)
-                return [*past.prompt_ids, *later_ids, *part.prompt]
+                later_ids = chat.join(past.token_ids, part.ids)
+                return [*past.model_call.prompt_ids, *later_ids, *part.prompt]
             except InvalidArgumentError:  # the template moves or rewrites a message
                 pass
         try:

@@ -11,6 +11,7 @@ from dataclasses import dataclass, fields
 from typing import Any
 from urllib.parse import urlsplit
 
+from coding_gym.action import Completion
 from coding_gym.agents.model_errors import (
     INVALID,
     TOKEN_FLAGS,
@@ -19,7 +20,7 @@ from coding_gym.agents.model_errors import (
     model_error,
     public_text,
 )
-from coding_gym.agents.model_reply import Prices, Reply, read_reply
+from coding_gym.agents.model_reply import Prices, read_reply
 from coding_gym.arguments import positive_seconds
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import import_extra
@@ -85,7 +86,7 @@ class OpenAIClient:
         """Pickles only the arguments, without the key and the connections."""
         return type(self), tuple(getattr(self, attribute.name) for attribute in fields(self))
 
-    async def complete(self, request: Mapping[str, Any]) -> Reply:
+    async def complete(self, request: Mapping[str, Any]) -> Completion:
         """Returns the reply to a request in the form of OpenAI's chat completions.
 
         Raises:

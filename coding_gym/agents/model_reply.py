@@ -9,33 +9,10 @@ from typing import Any
 from coding_gym.action import Completion
 from coding_gym.agents.model_errors import INVALID, ModelError, model_error
 from coding_gym.arguments import is_number
-from coding_gym.episode import transcript
+from coding_gym.calls import ModelCall
 from coding_gym.episode.limits import Amount
 from coding_gym.json_record import JsonRecord
-from coding_gym.tools.formats import ParsedAction, message_calls
-from coding_gym.trajectory import Message, ModelCall
-
-
-@dataclass(frozen=True, slots=True)
-class Reply:
-    """A model's reply.
-
-    Attributes:
-        action: The reply as an argument of `Episode.step`.
-        call: Token counts, cost and duration of the request.
-        prompt_ids: The ids of the prompt; empty if the server does not return them.
-    """
-
-    action: Completion
-    call: ModelCall
-    prompt_ids: tuple[int, ...]
-
-    @property
-    def message(self) -> Message:
-        """The reply as a message in OpenAI's form."""
-        action = self.action
-        parsed = ParsedAction(action.calls or (), action.strip(), reasoning=action.reasoning)
-        return transcript.assistant_message(str(action), parsed)
+from coding_gym.tools.formats import message_calls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +41,7 @@ class Prices(JsonRecord):
 
 def read_reply(
     data: Any, prices: Prices | None = None, duration_s: float = 0.0, num_retries: int = 0
-) -> Reply:
+) -> Completion:
     """Returns the reply in a response.
 
     Token ids are read from the fields of vLLM, SGLang and llama.cpp; llama.cpp returns no ids of
@@ -94,21 +71,22 @@ def read_reply(
     calls = message_calls({**message, "tool_calls": _list(message.get("tool_calls"))})
     prompt_ids = _ids(data.get("prompt_token_ids")) or _ids(choice.get("prompt_token_ids"))
     ids, logprobs = _sampled(choice)
-    action = Completion(
+    model_call = ModelCall(
+        **_usage(data, prices, len(prompt_ids), len(ids)),
+        finish_reason=reason,
+        duration_s=duration_s,
+        num_retries=num_retries,
+        prompt_ids=prompt_ids,
+    )
+    return Completion(
         content_text(message.get("content")),
         ids,
         logprobs,
         calls or None,
         reasoning=reasoning if isinstance(reasoning, str) else "",
         is_cut=reason == "length",
+        model_call=model_call,
     )
-    call = ModelCall(
-        **_usage(data, prices, len(prompt_ids), len(ids)),
-        finish_reason=reason,
-        duration_s=duration_s,
-        num_retries=num_retries,
-    )
-    return Reply(action, call, prompt_ids)
 
 
 def _sampled(choice: Mapping[str, Any]) -> tuple[tuple[int, ...], list[float] | None]:

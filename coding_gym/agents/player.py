@@ -4,20 +4,17 @@ import asyncio
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from concurrent.futures import Executor
-from dataclasses import replace
 from functools import partial
-from itertools import takewhile
-from operator import eq
 from typing import Any, ParamSpec, Protocol, TypeVar
 
+from coding_gym.action import Completion
 from coding_gym.agents.model_errors import PromptTooLongError
-from coding_gym.agents.model_reply import Reply
 from coding_gym.episode import Episode, Limits
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import SandboxSpec
-from coding_gym.trajectory import ModelCall, StopReason, Turn
+from coding_gym.trajectory import StopReason, Turn
 
-Complete = Callable[[Mapping[str, Any]], Awaitable[Reply]]
+Complete = Callable[[Mapping[str, Any]], Awaitable[Completion]]
 """Returns the reply to a request in the form of OpenAI's chat completions."""
 
 _P = ParamSpec("_P")
@@ -86,10 +83,6 @@ class LiveEpisode:
     Attributes:
         episode, seed, attempt, on_turn: As the arguments.
         start_s: The time of `time.perf_counter` when the sandbox was opened.
-        model_calls: The model request of each turn so far; None for a turn without a request.
-        abandoned_calls: Requests of a harness that did not wait for the reply.
-        num_prefix_breaks: Number of prompts that do not continue the previous prompt and reply;
-            None until the ids of a prompt are known.
         error: The failure of a harness whose tree was graded, or "".
     """
 
@@ -105,12 +98,8 @@ class LiveEpisode:
         self.seed, self.attempt = seed, attempt
         self.on_turn = on_turn
         self.start_s = time.perf_counter()
-        self.model_calls: list[ModelCall | None] = []
-        self.abandoned_calls: list[ModelCall] = []
-        self.num_prefix_breaks: int | None = None
         self.error = ""
         self._threads = threads
-        self._history: tuple[int, ...] = ()  # ids of the last prompt and its reply
 
     @property
     def ended(self) -> bool:
@@ -134,34 +123,15 @@ class LiveEpisode:
         if self.episode.error:
             await self.stop("the sandbox could not be opened")
 
-    async def step(self, action: str | Reply) -> Turn:
-        """Plays one action; the action that ends the episode also grades it.
-
-        Args:
-            action: A reply of the model, or an argument of `coding_gym.episode.Episode.step`.
-        """
-        self.count(action)
-        action = action.action if isinstance(action, Reply) else action
+    async def step(self, action: str) -> Turn:
+        """Plays one action; see `Episode.step`."""
         turn = await self.in_thread(self.episode.step, action)
         self.on_turn(turn)
         return turn
 
     async def stop(self, text: str, reason: StopReason = StopReason.STOPPED) -> None:
         """Ends and grades the episode; see `Episode.stop`."""
-        self.count(text)
         self.on_turn(await self.in_thread(self.episode.stop, text, reason))
-
-    def count(self, action: str | Reply) -> None:
-        """Records the model request of a turn, or None; does not run the calls of the reply."""
-        call = action.call if isinstance(action, Reply) else None
-        if isinstance(action, Reply) and action.prompt_ids and action.action.token_ids:
-            prompt = action.prompt_ids
-            length = sum(takewhile(bool, map(eq, prompt, self._history)))  # of the common prefix
-            is_break = length < len(self._history)
-            self.num_prefix_breaks = (self.num_prefix_breaks or 0) + is_break
-            self._history = prompt + action.action.token_ids
-            call = replace(action.call, prefix_length=length, prompt_ids=prompt[length:])
-        self.model_calls.append(call)
 
     async def in_thread(
         self, function: Callable[_P, _T], *args: _P.args, **kwargs: _P.kwargs

@@ -8,13 +8,15 @@ from contextlib import contextmanager
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
 from functools import cache, partial
+from itertools import takewhile
+from operator import eq
 from typing import Any, ClassVar
 
 from coding_gym.action import Completion, Stop
-from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.calls import ModelCall, ToolCall, ToolResult
 from coding_gym.episode import transcript
 from coding_gym.episode.config import EpisodeConfig
-from coding_gym.episode.usage import Usage, collapse_warning
+from coding_gym.episode.usage import Usage, collapse_warning, total_cost, total_usage
 from coding_gym.errors import (
     EpisodeError,
     GradingError,
@@ -80,8 +82,8 @@ class Episode:
     report the failure, and no exception is raised. Between two turns `snapshot` returns the state
     of the attempt, and `restore` starts another episode with this state.
 
-    A harness with its own loop uses `access` instead of `step`, `record_turn` for each reply of its
-    model, and then `stop`, which grades the tree.
+    A harness with its own loop uses `access` instead of `step`. `reached_limit` precedes each
+    request to its model, `count_reply` and `record_turn` follow, and `stop` grades the tree.
 
     Args:
         task: The task.
@@ -98,6 +100,9 @@ class Episode:
         split_tokens: Control tokens that the caller splits in observations by `neutralise`; the
             episode joins them in arguments of calls before a call runs.
         prediction: A patch to grade instead of the tree, or None.
+        model_calls: The requests to the model so far, without the ids of prompts; also those whose
+            turn was discarded, and those of a harness that did not wait for the reply.
+        num_prefix_breaks: As in `Trajectory`.
         opening: The messages before the first turn; empty before `start`.
         stop_reason: The reason why the episode ended; None before the end.
         grade: The verdict; None before the end, and after an infrastructure failure.
@@ -120,6 +125,10 @@ class Episode:
         self.stop_reason: StopReason | None = None
         self.grade: Grade | None = None
         self.error = ""
+        self.num_prefix_breaks: int | None = None
+        self.model_calls: list[ModelCall] = []
+        self._history: tuple[int, ...] = ()  # ids of the last prompt and its reply
+        self._start_s: float | None = None  # of the first request of a harness
         self._turns: list[Turn] = []
         self._call_ids: set[str] = set()
         self._messages: list[Message] = []  # of the current action and its results
@@ -219,6 +228,8 @@ class Episode:
         self.opening, self._turns = snapshot.opening, list(snapshot.turns)
         self._call_ids = {call.call_id for turn in self._turns for call in turn.calls}
         self.usage = replace(snapshot.usage)
+        for turn in self._turns:
+            self._note_request(turn.model_call)
 
     def _open(self, open_once: Callable[[], tuple[Sandbox, Template]]) -> None:
         """Opens the sandbox, with a second attempt if the first attempt fails."""
@@ -263,6 +274,8 @@ class Episode:
         with self._running("step"):
             usage = replace(self.usage)
             try:
+                if isinstance(action, Completion):
+                    self._note_request(action.model_call)
                 return self._play(action)
             except BaseException as failure:
                 self.usage, self.error = usage, f"a turn was interrupted: {failure!r}"
@@ -300,6 +313,7 @@ class Episode:
             observation=transcript.visible_text(self._messages),
             reward=reward,
             reward_parts={"resolved": reward} if reason else {},
+            model_call=self._continued(reply),
             duration_s=time.perf_counter() - start,
         )
         self._turns.append(turn)
@@ -322,12 +336,25 @@ class Episode:
                 self.discard_sandbox(failure)
                 raise
 
+    def reached_limit(self) -> StopReason | None:
+        """Returns the limit that a harness has reached; its time starts at the first call."""
+        now_s = time.monotonic()
+        self._start_s = now_s if self._start_s is None else self._start_s
+        self.usage.seconds = now_s - self._start_s
+        return self.usage.spent(self.bounds)
+
+    def count_reply(self, reply: Completion) -> None:
+        """Counts a reply to a harness; if the harness receives it, `record_turn` follows."""
+        call = reply.model_call or ModelCall()
+        self._note_request(call)
+        self.usage.add_reply(self.bounds, call, len(reply.calls or ()))
+
+    def _note_request(self, call: ModelCall | None) -> None:
+        if call is not None:
+            self.model_calls.append(replace(call, prompt_ids=()))
+
     def record_turn(
-        self,
-        reply: Completion,
-        message: Message,
-        prompt: Sequence[Message],
-        continues: int | None = None,
+        self, reply: Completion, prompt: Sequence[Message], continues: int | None = None
     ) -> Turn:
         """Records a reply to a harness as a turn, without running its calls.
 
@@ -335,7 +362,6 @@ class Episode:
 
         Args:
             reply: The reply.
-            message: The reply as a message.
             prompt: The messages of the request, without those of the chat that it continues.
             continues: The number of the turn whose chat the request continues; None for a new chat.
         """
@@ -352,8 +378,26 @@ class Episode:
             turns[-1] = replace(turns[-1], messages=(*turns[-1].messages, *prompt))
         else:
             self.opening = tuple(prompt)
-        turns.append(Turn.of(reply, token_ids=tuple(self._ids_of(reply)), messages=(message,)))
-        return turns[-1]
+        turn = Turn.of(
+            reply,
+            token_ids=tuple(self._ids_of(reply)),
+            messages=(transcript.reply_message(reply),),
+            model_call=self._continued(reply),
+        )
+        turns.append(turn)
+        return turn
+
+    def _continued(self, reply: Completion) -> ModelCall | None:
+        """Returns the request of a reply; the ids that continue the last one become a length."""
+        call = reply.model_call
+        if call is None or not (call.prompt_ids and reply.token_ids):
+            return call
+        prompt = call.prompt_ids
+        length = sum(takewhile(bool, map(eq, prompt, self._history)))  # of the common prefix
+        is_break = length < len(self._history)
+        self.num_prefix_breaks = (self.num_prefix_breaks or 0) + is_break
+        self._history = prompt + reply.token_ids
+        return replace(call, prefix_length=length, prompt_ids=prompt[length:])
 
     def stop(self, text: str, reason: StopReason) -> Turn:
         """Ends the episode as a `Stop` does; an infrastructure failure replaces the reason."""
@@ -539,6 +583,7 @@ class Episode:
         encode = self.tokenizer.encode
         counts = {"turns": self.usage.turns, "tool_calls": self.usage.tool_calls}
         tokens = {"tokens": self.usage.tokens} if self.bounds.counts_tokens else {}
+        cost = total_cost(self.model_calls)
         return Trajectory(
             task_id=self.task.task_id,
             messages=tuple(self.messages),
@@ -554,9 +599,11 @@ class Episode:
             toolset=self.harness or self.toolset.name,
             tokenizer=self.tokenizer.name,
             tools=tuple(deepcopy(dict(schema)) for schema in self.tools),
-            usage=counts | tokens,
-            cost=self.usage.cost or None,  # 0 without prices
+            usage=counts | tokens | total_usage(self.model_calls),
+            cost=self.usage.cost or None if cost is None else cost,  # 0 without prices
+            num_prefix_breaks=self.num_prefix_breaks,
             error=self.error,
+            error_class=self.stop_reason.error_class if self.stop_reason else "",
             settings=self.config.settings(self.task),
         )
 

@@ -35,8 +35,7 @@ class Limits(JsonRecord):
         warn_tokens: Whether results of tools warn when few tokens are left.
         warn_tool_calls: Whether results of tools warn when few tool calls are left.
         max_seconds: Maximum time inside tool calls, in seconds; a longer command is killed. For a
-            command-line agent: time since its first request; see
-            `coding_gym.agents.capture.CapturedRequests`.
+            command-line agent: time since its first request.
         max_cost: Maximum cost of the tokens, in the currency of the prices.
         input_price: Price of a million tokens of prompts.
         output_price: Price of a million tokens of replies.

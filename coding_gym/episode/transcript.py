@@ -6,6 +6,7 @@ import textwrap
 from collections.abc import Sequence
 from contextlib import suppress
 
+from coding_gym.action import Completion
 from coding_gym.text.families import REASONING
 from coding_gym.tools.formats import ParsedAction
 from coding_gym.tools.schemas import SHELLS
@@ -42,6 +43,12 @@ def assistant_message(action: str, parsed: ParsedAction) -> Message:
             for call in parsed.calls
         ]
     return message
+
+
+def reply_message(reply: Completion) -> Message:
+    """Returns a reply whose calls are parsed as a message in OpenAI's form."""
+    parsed = ParsedAction(reply.calls or (), reply.strip(), reasoning=reply.reasoning)
+    return assistant_message(str(reply), parsed)
 
 
 def excluded_note(names: Sequence[str]) -> str:

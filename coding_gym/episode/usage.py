@@ -2,16 +2,20 @@
 
 import json
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from coding_gym.calls import ToolCall
+from coding_gym.calls import ModelCall, ToolCall
 from coding_gym.episode.limits import Limits
 from coding_gym.text.truncate import ends, well_formed
-from coding_gym.trajectory import ModelCall, StopReason
+from coding_gym.trajectory import StopReason
 
 TOKENS_CRITICAL = 1500
 TOKENS_LOW = 3000
 CALLS_LOW = 5
+TOKEN_COUNTS = ("prompt_tokens", "completion_tokens")
+"""Keys of a trajectory's ``usage``: sums over its requests to the model."""
+
 _PRICED_TOKENS = 1_000_000
 _MAX_COMMAND_CHARS = 200  # of the excerpt of a repeated command
 
@@ -129,6 +133,22 @@ class Usage:
         if limits.max_turns is not None and self.turns >= limits.max_turns:
             return StopReason.MAX_TURNS
         return None
+
+
+def total_usage(calls: Sequence[ModelCall]) -> dict[str, int]:
+    """Returns the number of requests to a model, and the sums of the counts that all report."""
+    if not calls:
+        return {}
+    names = (*TOKEN_COUNTS, "cached_tokens", "num_retries")
+    counts = {name: [getattr(call, name) for call in calls] for name in names}
+    sums = {name: sum(values) for name, values in counts.items() if None not in values}
+    return {"model_calls": len(calls), **sums}
+
+
+def total_cost(calls: Sequence[ModelCall]) -> float | None:
+    """Returns the cost of requests to a model; None if the cost of a request is unknown."""
+    costs = [call.cost for call in calls if call.cost is not None]
+    return sum(costs) if calls and len(costs) == len(calls) else None
 
 
 def collapse_warning(call: ToolCall, num_repeats: int) -> str:

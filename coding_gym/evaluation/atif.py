@@ -12,10 +12,10 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from coding_gym import __version__
-from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.calls import ModelCall, ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.rollout import RunFolder
-from coding_gym.trajectory import Message, ModelCall, StopReason, Trajectory, Turn
+from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 
 SCHEMA_VERSION = "ATIF-v1.7"
 """The newest version that all readers accept; later versions add only audio."""

@@ -27,6 +27,7 @@ from urllib.parse import quote, unquote
 
 import filelock
 
+from coding_gym.episode.usage import TOKEN_COUNTS
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord
 from coding_gym.trajectory import Trajectory
@@ -38,8 +39,6 @@ ROWS = "rows"
 
 _REQUIRED = {"run_id", "created_at", "agent", "tasks", "attempts", "seed", "episode", "versions"}
 _NAME = re.compile(r"([^.].*)\.([0-9]{1,9})(\.error([0-9]{0,9}))?\.json")
-TOKEN_COUNTS = ("prompt_tokens", "completion_tokens")
-"""Keys of a trajectory's ``usage``: sums over its requests to the model."""
 
 Key = tuple[str, int]
 """A task's id, and the number of an attempt at the task."""

@@ -5,7 +5,7 @@ import hashlib
 import logging
 import time
 import traceback
-from collections.abc import Callable, Coroutine, Iterable, Sequence
+from collections.abc import Callable, Coroutine, Iterable
 from concurrent.futures import Executor, ThreadPoolExecutor
 from contextlib import nullcontext, suppress
 from dataclasses import dataclass, field, replace
@@ -16,6 +16,7 @@ from typing import Any
 from coding_gym.agents.model_errors import ModelError, public_text
 from coding_gym.agents.player import LiveEpisode, Player
 from coding_gym.episode import Episode, EpisodeConfig
+from coding_gym.episode.usage import TOKEN_COUNTS
 from coding_gym.errors import (
     CodingGymError,
     InfrastructureError,
@@ -23,9 +24,9 @@ from coding_gym.errors import (
     SandboxUnavailableError,
 )
 from coding_gym.rollout.image_windows import ImageWindows
-from coding_gym.rollout.run_folder import TOKEN_COUNTS, Outcome
+from coding_gym.rollout.run_folder import Outcome
 from coding_gym.task import Task
-from coding_gym.trajectory import ModelCall, StopReason, Trajectory, Turn
+from coding_gym.trajectory import Trajectory, Turn
 
 MAX_THREADS = 64  # an attempt uses a thread for commands and grades, not during model requests
 
@@ -188,29 +189,23 @@ class Runner:
 def _record(live: LiveEpisode, failure: Exception | None) -> Trajectory:
     """Returns the record of an attempt that has ended, or failed."""
     record = live.episode.trajectory()
-    error, error_class = _error(record.stop_reason, failure)
-    if error:
+    error, error_class = "", record.error_class
+    if failure is not None:
+        error, error_class = _error(failure)
         _log.info("%s, attempt %d: %s", record.task_id, live.attempt, error)
-    turns = zip(record.turns, live.model_calls, strict=False)
     return replace(
         record,
         seed=live.seed,
         attempt=live.attempt,
-        turns=tuple(replace(turn, model_call=call) for turn, call in turns),
-        **_usage(record, [*filter(None, live.model_calls), *live.abandoned_calls]),
-        num_prefix_breaks=live.num_prefix_breaks,
         error=public_text(error or live.error or record.error),
         error_class=error_class,
         duration_s=time.perf_counter() - live.start_s,
     )
 
 
-def _error(stop_reason: StopReason | None, failure: Exception | None) -> tuple[str, str]:
-    """Returns message and class of a failure; the message is "" if the record has the message."""
+def _error(failure: Exception) -> tuple[str, str]:
+    """Returns message and class of a failure."""
     match failure:
-        case None:
-            sandbox = "sandbox" if stop_reason is StopReason.SANDBOX_ERROR else ""
-            return "", "verifier" if stop_reason is StopReason.GRADING_ERROR else sandbox
         case ModelError():
             return str(failure), failure.error_class
         case InfrastructureError() | InvalidTaskError():
@@ -253,20 +248,6 @@ def run_in_thread(
             with suppress(RuntimeError):  # the loop has already ended
                 loop.call_soon_threadsafe(task.cancel)
             raise
-
-
-def _usage(record: Trajectory, calls: Sequence[ModelCall]) -> dict[str, Any]:
-    """Returns the record's ``usage``, with sums over the model requests, and its ``cost``."""
-    if not calls:
-        return {}
-    names = (*TOKEN_COUNTS, "cached_tokens", "num_retries")
-    counts = {name: [getattr(call, name) for call in calls] for name in names}
-    sums = {name: sum(values) for name, values in counts.items() if None not in values}
-    costs = [call.cost for call in calls if call.cost is not None]
-    return {
-        "usage": {**record.usage, "model_calls": len(calls), **sums},
-        "cost": sum(costs) if len(costs) == len(calls) else record.cost,
-    }
 
 
 def attempt_seed(seed: int, task_id: str, attempt: int) -> int:

@@ -1,20 +1,27 @@
 """The nodes of a Ray cluster, one actor on each node, and the placement of episodes."""
 
 import json
+import os
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from importlib import import_module
 from threading import Lock
 from typing import Any
 
-from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
+from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.optional import import_extra
 from coding_gym.task import Task
 
 # An episode that loses this many actors raises an error, because it is the probable cause, for
 # instance by exhausting memory. A smaller number would include losses with other causes.
-MAX_LOSSES = 5
+_MAX_LOSSES = 5
 
+_KEY = "OPENAI_API_KEY"
 _MAX_EXTRA_LOAD = 1.0  # episodes per CPU, above the node with the fewest
+
+
+class LostNodeError(SandboxError):
+    """The node of an episode, or the actor on it, died."""
 
 
 @dataclass(slots=True, eq=False)
@@ -39,27 +46,33 @@ class Node:
 class RayNodes:
     """The nodes of a cluster that have CPUs, including nodes that join later; thread-safe.
 
-    An actor reserves no CPU, because an episode mostly waits for its sandbox or its model.
+    An actor reserves no CPU, because an episode mostly waits for its sandbox or its model. A node
+    without ``OPENAI_API_KEY`` gets the key of this process.
 
     Args:
         address: The cluster, as for ``ray.init``; an existing connection of this process is used.
-        actor: The class of the actors.
-        arguments: The picklable arguments of the class.
-        concurrency: Maximum number of simultaneous calls of an actor.
+        create: Creates the objects on the nodes to which `start` and `call` apply functions.
+        concurrency: Maximum number of simultaneous calls on a node.
 
     Raises:
         MissingDependencyError: Ray is not installed.
-        InvalidArgumentError: The cluster does not exist.
+        InvalidArgumentError: The cluster does not exist, or cloudpickle cannot pickle ``create``.
     """
 
-    def __init__(
-        self, address: str, actor: type[Any], arguments: tuple[Any, ...], concurrency: int
-    ) -> None:
-        self.address = address
+    def __init__(self, address: str, create: Callable[[], Any], concurrency: int) -> None:
+        self._address = address
         self.ray = import_extra("ray", "ray")
-        self._actor, self._arguments, self._concurrency = actor, arguments, concurrency
+        try:
+            self._pickled: bytes = self.ray.cloudpickle.dumps(create)
+        except TypeError as problem:
+            raise InvalidArgumentError(
+                f"an agent or a wrapper cannot be sent to other nodes: {problem}; play on this "
+                "machine, or name a class instead"
+            ) from None
+        self._concurrency = concurrency
         self._nodes: dict[str, Node | None] = {}  # None for a node that cannot run sandboxes
         self._lock = Lock()
+        self._is_stopped = False
         self._last_problem: Exception | None = None
         self._owns_connection = not self.ray.is_initialized()
         if self._owns_connection:
@@ -67,6 +80,59 @@ class RayNodes:
                 self.ray.init(address=address, log_to_driver=False, logging_level="ERROR")
             except (ConnectionError, ValueError) as problem:
                 raise InvalidArgumentError(f"no Ray cluster at {address!r}: {problem}") from None
+
+    def start(self, task: Task, index: int, function: Callable[[Any], Any]) -> tuple[Node, Any]:
+        """Starts an episode on the node from `place`, on another node if that node is lost.
+
+        Args:
+            task: The task of the episode.
+            index: As for `call`.
+            function: As for `call`.
+
+        Returns:
+            The node, to `release` at the end of the episode, and the result of the function.
+
+        Raises:
+            LostNodeError: Five nodes were lost.
+            SandboxUnavailableError: No live node can run the sandbox.
+            Exception: The function raised it.
+        """
+        num_losses = 0
+        while True:
+            node = self.place(task)
+            try:
+                return node, self.call(node, index, function)
+            except SandboxUnavailableError as failure:
+                self._discard(node, failure, is_unusable=True)
+            except LostNodeError:
+                num_losses += 1
+                if num_losses >= _MAX_LOSSES:
+                    raise
+            except BaseException:
+                self.release(node)
+                raise
+
+    def call(self, node: Node, index: int, function: Callable[[Any], Any]) -> Any:
+        """Applies a function to an object on a node, waits, and returns its result.
+
+        Args:
+            node: The node.
+            index: The number of the object, which is created at its first use.
+            function: The function.
+
+        Raises:
+            LostNodeError: The node, or the actor on it, died; `place` starts a new actor.
+            Exception: The function raised it.
+        """
+        errors = self.ray.exceptions
+        try:
+            return self.ray.get(node.actor.apply.remote(index, function))
+        except errors.RayTaskError as failure:
+            raise failure.cause from None
+        except errors.RayError as failure:
+            self._discard(node, failure)
+            reason = str(failure).partition("\n")[0]
+            raise LostNodeError(f"the node of the episode was lost: {reason}") from None
 
     def place(self, task: Task) -> Node:
         """Returns the node with the fewest episodes per CPU, and counts the new episode.
@@ -98,14 +164,23 @@ class RayNodes:
         with self._lock:
             node.num_running -= 1
 
-    def discard(self, node: Node, problem: Exception, *, is_unusable: bool = False) -> None:
-        """Removes a node whose actor died, or that cannot run sandboxes.
+    def stop(self) -> None:
+        """Ends the actors and with them all calls; no further episode is placed; idempotent."""
+        with self._lock:
+            self._is_stopped = True
+            nodes, self._nodes = list(filter(None, self._nodes.values())), {}
+        if self.ray.is_initialized():
+            for node in nodes:
+                self.ray.kill(node.actor)
 
-        Args:
-            node: The node; if it is alive, the next `place` starts a new actor on it.
-            problem: The reason.
-            is_unusable: Whether `place` never uses the node again.
-        """
+    def close(self) -> None:
+        """Stops, and ends the connection to Ray if this object opened it; idempotent."""
+        self.stop()
+        if self._owns_connection:
+            self.ray.shutdown()
+
+    def _discard(self, node: Node, problem: Exception, *, is_unusable: bool = False) -> None:
+        """Removes a node whose actor died, or that can never run sandboxes."""
         with self._lock:
             self._last_problem = problem
             if self._nodes.get(node.node_id) is not node:
@@ -115,28 +190,17 @@ class RayNodes:
             else:
                 del self._nodes[node.node_id]
 
-    def close(self) -> None:
-        """Ends the actors, and the connection to Ray if this object opened it; idempotent."""
-        with self._lock:
-            nodes, self._nodes = list(filter(None, self._nodes.values())), {}
-        if not self.ray.is_initialized():
-            return
-        for node in nodes:
-            self.ray.kill(node.actor)
-        if self._owns_connection:
-            self.ray.shutdown()
-
     def _usable_nodes(self) -> list[Node]:
         """Returns the nodes that are alive and can run sandboxes; starts actors on new nodes."""
-        num_cpus = self._num_cpus()
+        num_cpus = {} if self._is_stopped else self._num_cpus()
         for node_id in num_cpus.keys() - self._nodes.keys():
             if num_cpus[node_id]:
-                self._nodes[node_id] = Node(node_id, self._start(node_id), num_cpus[node_id])
+                self._nodes[node_id] = Node(node_id, self._start_actor(node_id), num_cpus[node_id])
         nodes = [node for key, node in self._nodes.items() if node and key in num_cpus]
         if not nodes:
             reason = f"; {self._last_problem}" if self._last_problem else ""
             raise SandboxUnavailableError(
-                f"the cluster {self.address!r} has no node that can run the sandbox{reason}"
+                f"the cluster {self._address!r} has no node that can run the sandbox{reason}"
             )
         return nodes
 
@@ -145,14 +209,42 @@ class RayNodes:
         nodes = self.ray.nodes()
         return {n["NodeID"]: n["Resources"].get("CPU", 0) for n in nodes if n["Alive"]}
 
-    def _start(self, node_id: str) -> Any:
+    def _start_actor(self, node_id: str) -> Any:
         strategies = import_module("ray.util.scheduling_strategies")
         options = {
             "num_cpus": 0,
             "max_concurrency": self._concurrency,
             "scheduling_strategy": strategies.NodeAffinitySchedulingStrategy(node_id, soft=False),
         }
-        return self.ray.remote(self._actor).options(**options).remote(*self._arguments)
+        return (
+            self.ray.remote(_Worker)
+            .options(**options)
+            .remote(self._pickled, os.environ.get(_KEY, ""))
+        )
+
+
+class _Worker:
+    """The actor on a node; it applies functions to objects, each created at its first use.
+
+    Args:
+        pickled: The function that creates an object, by cloudpickle.
+        api_key: The key of the model in the driver, for a node that has no key; or "".
+    """
+
+    def __init__(self, pickled: bytes, api_key: str) -> None:
+        if api_key:
+            os.environ.setdefault(_KEY, api_key)
+        self._pickled = pickled
+        self._objects: dict[int, Any] = {}
+        self._lock = Lock()  # calls for an object can overlap
+
+    def apply(self, index: int, function: Callable[[Any], Any]) -> Any:
+        """Applies a function to the object with this number, and returns its result."""
+        with self._lock:
+            if index not in self._objects:  # not in `__init__`: an error there is a lost node
+                cloudpickle = import_extra("ray", "ray").cloudpickle
+                self._objects[index] = cloudpickle.loads(self._pickled)()
+        return function(self._objects[index])
 
 
 def environment_of(task: Task) -> str:

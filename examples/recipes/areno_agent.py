@@ -39,7 +39,7 @@ async def _play(client: openai.AsyncOpenAI, item: Any) -> list[Any] | None:
         if turn.filtered:  # the proxy refuses a prompt that is too long
             return Stop("the model's context is full")
         turns.append(turn)
-        return read_reply(response.model_dump()).action
+        return read_reply(response.model_dump())
 
     with closing(session):
         await asyncio.to_thread(session.start, **task_options(item.record))

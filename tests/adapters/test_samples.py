@@ -8,9 +8,10 @@ from episodes import SUBMIT, shell, shells
 
 from coding_gym import Completion, Stop, Trajectory
 from coding_gym.adapters.samples import segments, training_example
+from coding_gym.calls import ModelCall
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.errors import InvalidArgumentError
-from coding_gym.trajectory import ModelCall, Turn
+from coding_gym.trajectory import Turn
 from coding_gym.wrappers import TranscriptObservation
 
 

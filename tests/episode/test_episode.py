@@ -9,8 +9,8 @@ from unittest import mock
 import pytest
 from episodes import SUBMIT, shells
 
-from coding_gym.action import Stop
-from coding_gym.calls import ToolCall
+from coding_gym.action import Completion, Stop
+from coding_gym.calls import ModelCall, ToolCall
 from coding_gym.episode import Episode, EpisodeConfig, Limits, transcript
 from coding_gym.errors import (
     EpisodeError,
@@ -155,6 +155,14 @@ def test_snapshots_restore_only_into_new_episodes_of_their_task(
         make(row={"instance_id": "another"}).restore(snapshot)
 
 
+def test_a_restored_episode_keeps_the_usage_of_its_model(episode: Episode, make: Make) -> None:
+    episode.step(Completion("I look.", model_call=ModelCall(prompt_tokens=4, cost=0.5)))
+    branch = make()
+    branch.restore(episode.snapshot())
+    record = branch.trajectory()
+    assert (record.usage["model_calls"], record.usage["prompt_tokens"], record.cost) == (1, 4, 0.5)
+
+
 def test_a_branch_without_sandbox_ends_at_its_first_step(
     episode: Episode, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -166,3 +174,4 @@ def test_a_branch_without_sandbox_ends_at_its_first_step(
     branch.step(SUBMIT)
     assert branch.stop_reason is StopReason.SANDBOX_ERROR
     assert (branch.error, fail.call_count) == ("no memory", 2)
+    assert branch.trajectory().error_class == "sandbox"

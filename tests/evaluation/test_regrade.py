@@ -11,7 +11,7 @@ from episodes import run_command
 from runs import native_episode
 from sandbox_fixtures import write_rows
 
-from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.calls import ModelCall, ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation import export, report
 from coding_gym.evaluation.atif import from_atif, import_atif
@@ -22,7 +22,7 @@ from coding_gym.grading import grade
 from coding_gym.rollout import RunFolder
 from coding_gym.task import Task
 from coding_gym.tasks.task_row import read_task
-from coding_gym.trajectory import ModelCall, Trajectory, Turn
+from coding_gym.trajectory import Trajectory, Turn
 
 
 @pytest.fixture

@@ -20,12 +20,12 @@ from coding_gym.action import Completion  # noqa: E402
 from coding_gym.adapters.samples import training_example  # noqa: E402
 from coding_gym.agents.chat import Sampling  # noqa: E402
 from coding_gym.agents.hf import HuggingFaceAgent  # noqa: E402
-from coding_gym.agents.model_reply import Reply  # noqa: E402
+from coding_gym.calls import ModelCall  # noqa: E402
 from coding_gym.errors import InvalidArgumentError, MissingDependencyError  # noqa: E402
 from coding_gym.evaluation.evaluate import evaluate  # noqa: E402
 from coding_gym.tasks import load_tasks  # noqa: E402
 from coding_gym.text.tokenizers import get_tokenizer  # noqa: E402
-from coding_gym.trajectory import ModelCall, Trajectory  # noqa: E402
+from coding_gym.trajectory import Trajectory  # noqa: E402
 
 pytestmark = [pytest.mark.trainer, pytest.mark.usefixtures("one_thread")]
 
@@ -123,11 +123,11 @@ def test_prompts_keep_reasoning_that_a_template_drops(
     replies = [call("shell", cmd="ls"), call("shell", cmd="pwd"), call("submit")]
     tokenizer, texts = get_tokenizer(agent.tokenizer), iter(replies * 2)
 
-    async def reply(prompt_ids: list[int], *_: Any) -> Reply:
+    async def reply(prompt_ids: list[int], *_: Any) -> Completion:
         text = next(texts)
         ids = [*tokenizer.encode(text), *tokenizer.end_ids]
-        action = Completion(text, ids, [-0.5] * len(ids))
-        return Reply(action, ModelCall(finish_reason="stop"), tuple(prompt_ids))
+        call = ModelCall(finish_reason="stop", prompt_ids=tuple(prompt_ids))
+        return Completion(text, ids, [-0.5] * len(ids), model_call=call)
 
     monkeypatch.setattr(agent, "reply", reply)
     for record in played(agent, tmp_path / "run", concurrency=1, episode={"tool_format": "hermes"}):

@@ -9,8 +9,8 @@ import pytest
 
 from coding_gym.agents.built_in import get_player
 from coding_gym.agents.player import Player
+from coding_gym.calls import ModelCall
 from coding_gym.evaluation import evaluate, report
-from coding_gym.trajectory import ModelCall
 
 xllamacpp = pytest.importorskip("xllamacpp")
 

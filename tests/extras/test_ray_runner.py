@@ -18,9 +18,9 @@ from coding_gym.agents.scripted import ActionsPlayer
 from coding_gym.errors import SandboxUnavailableError
 from coding_gym.evaluation import evaluate
 from coding_gym.rollout import RunFolder, Runner
-from coding_gym.rollout.ray_runner import _Player
 from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import Trajectory, Turn
+from coding_gym.vector.ray_nodes import _Worker
 
 pytestmark = pytest.mark.trainer
 
@@ -128,8 +128,8 @@ def test_node_that_cannot_open_sandboxes_is_excluded(cluster: Any, tmp_path: Pat
 
 def test_a_node_without_a_key_gets_the_drivers_key(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("OPENAI_API_KEY", "node's")
-    _Player(b"", "driver's")
+    _Worker(b"", "driver's")
     assert os.environ["OPENAI_API_KEY"] == "node's"
     del os.environ["OPENAI_API_KEY"]
-    _Player(b"", "driver's")
+    _Worker(b"", "driver's")
     assert os.environ["OPENAI_API_KEY"] == "driver's"

@@ -1,7 +1,6 @@
 """A vector env on a Ray cluster equals the local one; a lost node ends only its episodes."""
 
 from collections.abc import Callable
-from dataclasses import replace
 from importlib import import_module
 from typing import Any
 
@@ -17,7 +16,7 @@ from coding_gym.errors import InvalidArgumentError, SandboxError
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.vector import CodingRepairVectorEnv, RayVectorEnv
-from coding_gym.vector.ray_nodes import environment_of
+from coding_gym.vector.ray_nodes import RayNodes, environment_of
 
 pytestmark = pytest.mark.trainer
 
@@ -77,19 +76,6 @@ def test_methods_and_attributes_are_those_on_the_nodes(make: Make) -> None:
         env.call("no_such_method")
 
 
-def test_an_env_can_return_to_an_earlier_node(make: Make) -> None:
-    env = make(1, max_turns=7)
-    (slot,) = env.envs
-    first, second = (slot._nodes.place(task) for task in load_tasks("bundled", limit=2))
-    nodes = iter([first, second, first])
-    slot._nodes.place = lambda *_, **__: next(nodes)
-    env.reset(seed=0)
-    for _ in range(2):  # the env on the first node is closed, and used again
-        assert env.reset(seed=0)[1]["budget"]["turns"].tolist() == [7]
-    assert env.step([FIX])[4]["turn"].tolist() == [1]
-    assert env.step([SUBMIT])[1].tolist() == [1.0]
-
-
 def test_an_episode_begins_after_a_wrapper_failed_at_the_end(make: Make) -> None:
     class Fails(gym.Wrapper[Any, Any, Any, Any]):  # a local class is pickled by value
         def step(self, action: Any) -> tuple[Any, Any, bool, bool, dict[str, Any]]:
@@ -143,26 +129,22 @@ def test_a_lost_node_masks_its_episodes_and_its_slots_open_elsewhere(
     assert env.recv(min_envs=4)[1].tolist() == [1.0] * 4
 
 
-def test_a_reset_fails_only_if_all_of_its_nodes_are_lost(cluster: Any, make: Make) -> None:
+def test_a_reset_whose_nodes_are_all_lost_raises(cluster: Any, make: Make) -> None:
     env = make(1)
-    env.reset(seed=0)
     (slot,) = env.envs
-    lost = slot._node
-    nodes = iter([_dead(slot, lost) for _ in range(3)])
-    (worker,) = (node for node in cluster.worker_nodes if node.node_id == lost.node_id)
-    cluster.remove_node(worker, allow_graceful=False)
-    place = slot._nodes.place
-    slot._nodes.place = lambda *task, **previous: next(nodes, None) or place(*task, **previous)
-    assert env.reset(seed=0)[1]["turn"].tolist() == [0]
-    assert slot._node.node_id != lost.node_id
-    assert env.step([TRUE])[4]["mask_sample"].tolist() == [False]
-    slot._nodes.place = lambda *_task, **_previous: _dead(slot, lost)
+    nodes, placed = slot._nodes, []
+
+    def place(task: Task) -> Any:
+        placed.append(RayNodes.place(nodes, task))
+        nodes.ray.kill(placed[-1].actor)
+        return placed[-1]
+
+    nodes.place = place
     with pytest.raises(SandboxError, match="the node of the episode was lost"):
-        slot.reset(seed=0)
-
-
-def _dead(slot: Any, lost: Any) -> Any:
-    return replace(lost, actor=slot._nodes._start(lost.node_id))
+        env.reset(seed=0)
+    assert len(placed) > 2
+    del nodes.place
+    assert env.reset(seed=0)[1]["turn"].tolist() == [0]
 
 
 def test_a_step_after_a_failed_call_of_a_lost_node_is_masked(make: Make) -> None:
@@ -180,13 +162,10 @@ def test_a_step_after_a_failed_call_of_a_lost_node_is_masked(make: Make) -> None
 
 
 def test_tasks_of_an_environment_share_nodes(cluster: Any) -> None:
-    from coding_gym.vector.ray_nodes import RayNodes
-    from coding_gym.vector.remote_env import Worker
-
     (plain,) = load_tasks("bundled", limit=1)
     built = Task(task_id="a", tree=plain.tree, problem_statement="", image="python:3.12")
     assert environment_of(plain) == ""
-    nodes = RayNodes(cluster.address, Worker, (b"",), 1)
+    nodes = RayNodes(cluster.address, dict, 1)
     try:
         first = nodes.place(built)
         assert nodes.place(built) is first  # not much busier than the other, of two CPUs

@@ -8,7 +8,7 @@ from collections.abc import Callable
 from itertools import cycle
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pytest
 from episodes import raising
@@ -26,10 +26,12 @@ from coding_gym.adapters.trl_episodes import EpisodeRollouts
 from coding_gym.agents.harness import Harness
 from coding_gym.agents.hf import HuggingFaceAgent
 from coding_gym.agents.model_errors import ModelError
-from coding_gym.agents.model_reply import Reply
+from coding_gym.calls import ModelCall
 from coding_gym.errors import GradingError, InvalidArgumentError
 from coding_gym.rollout.runner import Runner
-from coding_gym.trajectory import ModelCall, Trajectory
+
+if TYPE_CHECKING:
+    from coding_gym.trajectory import Trajectory
 
 # Warnings of the packages are ignored.
 pytestmark = [pytest.mark.trainer, pytest.mark.filterwarnings("ignore")]
@@ -93,8 +95,8 @@ def sampled(monkeypatch: pytest.MonkeyPatch) -> list[tuple[list[int], list[int]]
         text = chosen[seed][turn]
         ids = [*agent._tokenizer.encode(text), *agent._tokenizer.end_ids]
         pairs.append((prompt, ids))
-        action = Completion(text, ids, [-0.5] * len(ids))
-        return Reply(action, ModelCall(finish_reason="stop"), tuple(prompt))
+        call = ModelCall(finish_reason="stop", prompt_ids=tuple(prompt))
+        return Completion(text, ids, [-0.5] * len(ids), model_call=call)
 
     monkeypatch.setattr(HuggingFaceAgent, "reply", reply)
     return pairs

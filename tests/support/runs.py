@@ -9,11 +9,11 @@ from typing import Any
 from episodes import TINY_ROW
 from sandbox_fixtures import write_rows
 
-from coding_gym.calls import ToolCall, ToolResult
+from coding_gym.calls import ModelCall, ToolCall, ToolResult
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.rollout import RunFolder
 from coding_gym.tools.schemas import function
-from coding_gym.trajectory import ModelCall, StopReason, Trajectory, Turn
+from coding_gym.trajectory import StopReason, Trajectory, Turn
 
 TASK = "birch__ledger-000001"
 HOSTILE_TASK = "task<script>alert(1)</script>"

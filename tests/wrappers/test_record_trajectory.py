@@ -16,6 +16,7 @@ from shelf_menu import make as make_menu
 
 import coding_gym
 from coding_gym import Completion, Stop, StopReason, Trajectory
+from coding_gym.calls import ModelCall
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.errors import (
     EpisodeError,
@@ -42,22 +43,24 @@ def core(make_env: MakeEnv) -> CodingRepairEnv:
 def test_an_episode_is_one_file_with_sampled_ids(core: CodingRepairEnv, folder: Path) -> None:
     env = RecordTrajectory(core, folder)
     env.reset(seed=3)
-    env.step(Completion(FIX, [3, 1, 2], [-0.5, -0.25, -1.0]))
+    call = ModelCall(completion_tokens=3, cost=0.5, num_retries=1, prompt_ids=(7, 8))
+    env.step(Completion(FIX, [3, 1, 2], [-0.5, -0.25, -1.0], model_call=call))
     assert not any(folder.iterdir())
     env.step(SUBMIT)
     (trajectory,) = read_trajectories(folder)
     assert trajectory == replace(core.episode.trajectory(), seed=3)
     assert trajectory.tools == tuple(core.toolset.schemas)
-    assert trajectory.usage == {"turns": 2, "tool_calls": 2}
-    assert trajectory.cost is None
+    sums = {"model_calls": 1, "completion_tokens": 3, "num_retries": 1}
+    assert trajectory.usage == {"turns": 2, "tool_calls": 2} | sums
+    assert trajectory.turns[0].model_call == call
     assert trajectory.resolved
     assert trajectory.turns[0].token_ids == (3, 1, 2)
     assert trajectory.turns[0].logprobs == (-0.5, -0.25, -1.0)
     env.reset()
     env.step(Stop("enough"))
-    assert [t.stop_reason for t in read_trajectories(folder)] == [
-        StopReason.SUBMITTED,
-        StopReason.STOPPED,
+    assert [(t.stop_reason, t.cost) for t in read_trajectories(folder)] == [
+        (StopReason.SUBMITTED, 0.5),
+        (StopReason.STOPPED, None),
     ]
 
 

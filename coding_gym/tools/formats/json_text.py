@@ -10,10 +10,10 @@ from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
+from coding_gym.calls import TOO_DEEP, is_too_deep
 from coding_gym.tools.schemas import kinds_of
 
 MAX_CALLS = 128
-MAX_DEPTH = 64
 
 _SPACE = re.compile(r"\s*")
 _LITERALS = {"true": True, "false": False, "none": None, "null": None}
@@ -91,7 +91,7 @@ def checked(value: Any) -> Any:
 
     Raises:
         FormatError: The value has a number that is not finite or a lone surrogate, is not
-            JSON-native, or is nested more than `MAX_DEPTH` levels deep.
+            JSON-native, or is nested too deeply.
     """
     try:
         to_json(value).encode()
@@ -101,17 +101,9 @@ def checked(value: Any) -> Any:
         ) from None
     except (TypeError, ValueError, RecursionError) as error:
         raise FormatError(str(error)) from None
-    level: list[Any] = [[value]]
-    for _ in range(MAX_DEPTH):
-        level = [
-            item
-            for group in level
-            for item in (group.values() if isinstance(group, dict) else group)
-            if isinstance(item, dict | list)
-        ]
-        if not level:
-            return value
-    raise FormatError(f"a value must be nested at most {MAX_DEPTH} levels deep")
+    if is_too_deep(value):
+        raise FormatError(TOO_DEEP)
+    return value
 
 
 def decode_whole(text: str) -> Any:
