@@ -9,9 +9,8 @@ from coding_gym.program_output import last_line
 from coding_gym.sandbox.images.store import BUILT
 from coding_gym.sandbox.layer_union import united
 from coding_gym.sandbox.protocol import Sandbox
-from coding_gym.workspace.scripts import COLLECT, ENV, TIMEOUT_S
+from coding_gym.workspace.scripts import run_base_git
 from coding_gym.workspace.stamping import stamp
-from coding_gym.workspace.template import BASE_GIT
 
 
 def collect_artifacts(sandbox: Sandbox, folder: Path, date: datetime) -> None:
@@ -27,8 +26,7 @@ def collect_artifacts(sandbox: Sandbox, folder: Path, date: datetime) -> None:
     Raises:
         TemplateError: The files cannot be copied.
     """
-    paths = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT), "CG_INTO": BUILT}
-    result = sandbox.run(COLLECT, timeout_s=TIMEOUT_S, cwd="/", env=ENV | paths)
+    result = run_base_git(sandbox, "collect", CG_INTO=BUILT)
     if not result.ok:
         raise TemplateError(
             f"cannot copy files that install commands wrote: {last_line(result.output)}"

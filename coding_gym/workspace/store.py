@@ -28,7 +28,7 @@ from coding_gym.workspace.image_python import ImagePythons
 from coding_gym.workspace.image_tree import ImageTrees
 from coding_gym.workspace.installing import BUILD_TIMEOUT_S
 from coding_gym.workspace.pytest_layer import PytestLayers
-from coding_gym.workspace.scripts import ENV, REFRESH_INDEX, TIMEOUT_S
+from coding_gym.workspace.scripts import run_base_git
 from coding_gym.workspace.template import BASE_GIT, Template
 
 # Part of every key; increase it whenever the result of a build changes.
@@ -183,8 +183,7 @@ class TemplateStore:
         """Returns the checkout's index after ``git update-index --really-refresh`` in a sandbox."""
         with self._backend.open(spec) as sandbox:
             copy = f"{sandbox.path(TMP)}/index"
-            paths = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT), "CG_TMP": copy}
-            result = sandbox.run(REFRESH_INDEX, timeout_s=TIMEOUT_S, cwd="/", env=ENV | paths)
+            result = run_base_git(sandbox, "refresh", CG_TMP=copy)
             if not result.ok:
                 raise TemplateError(
                     f"task {task.task_id}: the checkout differs from its commit: "

@@ -7,7 +7,7 @@ import pytest
 from coding_gym.errors import PatchError
 from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox, open_sandbox
-from coding_gym.workspace import Template, apply_patch, diff, patching
+from coding_gym.workspace import Template, apply_patch, diff, patching, scripts
 
 pytestmark = pytest.mark.slow
 
@@ -30,6 +30,7 @@ TRICKS = {
     "a pipe and a socket": "mkfifo pipe; mkfifo pkg/pipe",
     "test caches": "pytest -q; mkdir -p pkg/__pycache__; echo > pkg/__pycache__/a.pyc",
     "ignored files": "echo > a.log; mkdir build; echo > build/x; echo > pkg/sub/local_x",
+    "names that git refuses": "mkdir .GIT; echo x > .GIT/x; ln -s x .gitmodules",
     "unreadable folder": "mkdir locked && chmod 000 locked && chmod 300 tests",
 }
 
@@ -178,7 +179,8 @@ def test_a_killed_diff_is_an_error_that_changes_nothing(
         sandbox.run(LOCK)
         before = sandbox.run(STATE).output
         # All modes have been changed by then.
-        monkeypatch.setattr(patching, "DIFF", f"{patching.DIFF}\n{addition}\n")
+        script = scripts.BASE_GIT_SCRIPT.replace("print_result ;;", f"{addition} ;;", 1)
+        monkeypatch.setattr(scripts, "BASE_GIT_SCRIPT", script)
         monkeypatch.setattr(patching, "TIMEOUT_S", 3.0)
         with pytest.raises(PatchError, match=message):
             diff(sandbox, template)
