@@ -18,7 +18,6 @@ from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.ownership import cache_folder
 from coding_gym.sandbox.spec import TMP, Interpreter, Mount, SandboxSpec
 from coding_gym.task import Task
-from coding_gym.workspace.artifacts import artifact_paths
 from coding_gym.workspace.checkout import Checkouts, seal, store_index
 from coding_gym.workspace.clones import Clones
 from coding_gym.workspace.environment import Environments
@@ -131,8 +130,7 @@ class TemplateStore:
                 raise TemplateError(
                     f"task {task.task_id}: the task's folder changed during the copy; try again"
                 )
-            artifacts = [artifact_paths(layer, checkout.tree) for layer in base.layers]
-            seal(checkout, artifacts[0] if artifacts else (), owner)
+            seal(checkout, base.layers, owner)
             index = self._refreshed_index(task, spec(folder))
             store_index(checkout, index, owner)
             facts = {"base_commit": checkout.commit, "date": checkout.date.isoformat()}
