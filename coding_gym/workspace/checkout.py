@@ -101,32 +101,17 @@ class Checkouts:
         tree.mkdir()
         base_git.mkdir()
         init_repository(tree)
-        origin, with_ignored = task.tree, True
-        if isinstance(origin, GitTree):
-            commit = self._fetch(task, origin, tree)
-            date = commit_date(tree)
-            if not origin.reverse_patch:
-                return Checkout(tree, base_git, commit, date, list_base(tree))
-            shutil.rmtree(tree / ".git")
-            init_repository(tree)
+        origin = task.tree
+        date = self._fetch(task, origin, tree) if isinstance(origin, GitTree) else task_date(task)
+        if isinstance(origin, GitTree) and not origin.reverse_patch:
+            commit = task.base_commit
         else:
-            date = task_date(task)
-        if isinstance(origin, FilesTree):
-            write_files(task, origin, tree)
-        elif isinstance(origin, FolderTree):
-            copy_files(source_folder(task, origin), tree)
-            with_ignored = False
-        elif isinstance(origin, ImageTree):
-            copy = self.images.get(task, date)
-            copy_files(copy.base, tree)
-            with_ignored = copy.is_sorted
-        if not isinstance(origin, FilesTree):
-            reverse_apply(task, origin.reverse_patch, tree)
-        commit = commit_files(tree, date, with_ignored=with_ignored)
+            with_ignored = self._write_files(task, tree, date)
+            commit = commit_files(tree, date, with_ignored=with_ignored)
         return Checkout(tree, base_git, commit, date, list_base(tree))
 
-    def _fetch(self, task: Task, origin: GitTree, tree: Path) -> str:
-        """Writes the files of the base commit, with its history if the tree is the commit."""
+    def _fetch(self, task: Task, origin: GitTree, tree: Path) -> datetime:
+        """Writes the base commit's files, with history if no reverse patch changes them."""
         commit = base_commit(task)
         try:
             source = self.clones.source(task, origin, commit)
@@ -134,7 +119,28 @@ class Checkouts:
             checkout_commit(tree, source, commit, depth, self.clones.timeout_s)
         except HostGitError as error:
             raise fetch_failure(task, origin, error) from error
-        return commit
+        date = commit_date(tree)
+        if origin.reverse_patch:
+            shutil.rmtree(tree / ".git")
+            init_repository(tree)
+        return date
+
+    def _write_files(self, task: Task, tree: Path, date: datetime) -> bool:
+        """Writes files without history; returns whether the commit includes ignored files."""
+        origin = task.tree
+        if isinstance(origin, FilesTree):
+            write_files(task, origin, tree)
+            return True
+        with_ignored = True
+        if isinstance(origin, FolderTree):
+            copy_files(source_folder(task, origin), tree)
+            with_ignored = False
+        elif isinstance(origin, ImageTree):
+            copy = self.images.get(task, date)
+            copy_files(copy.base, tree)
+            with_ignored = copy.is_sorted
+        reverse_apply(task, origin.reverse_patch, tree)
+        return with_ignored
 
 
 def seal(checkout: Checkout, layers: tuple[Path, ...], owner: tuple[int, int]) -> None:

@@ -42,7 +42,13 @@ class Clones:
         """
         if is_url(tree.repository):
             return str(self._mirror(tree.repository, commit))
-        return str(_local_repository(task, tree))
+        repository = find_repository(tree.repository)
+        if repository is None:
+            raise InvalidTaskError(
+                f"task {task.task_id}: field 'repository' names {tree.repository!r}, which is not "
+                "a git repository on this machine; clone it to this path, or give a URL"
+            )
+        return str(repository)
 
     def _mirror(self, url: str, commit: str) -> Path:
         name = f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.git"
@@ -74,16 +80,6 @@ def _has_commit(mirror: Path, commit: str) -> bool:
     except HostGitError:
         return False
     return True
-
-
-def _local_repository(task: Task, tree: GitTree) -> Path:
-    repository = find_repository(tree.repository)
-    if repository is None:
-        raise InvalidTaskError(
-            f"task {task.task_id}: field 'repository' names {tree.repository!r}, which is not a "
-            "git repository on this machine; clone it to this path, or give a URL"
-        )
-    return repository
 
 
 def base_commit(task: Task) -> str:
