@@ -163,12 +163,14 @@ def test_a_failed_pull_without_attempts_is_not_reported(
     assert [record for record in caplog.records if record.name == "asyncio"] == []
 
 
-def test_a_missing_skopeo_ends_the_run(
+def test_a_run_without_skopeo_or_with_another_backend_is_refused(
     tmp_path: Path, cache: Path, tasks: list[Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with pytest.raises(InvalidArgumentError, match="images_window"):
+        _play(tmp_path / "run", tasks, episode={"sandbox": "landlock"})
     monkeypatch.setattr(fetching.shutil, "which", lambda _: None)
     with pytest.raises(SandboxUnavailableError, match="skopeo"):
-        _play(tmp_path / "run", tasks, episode=_UNGRADED)
+        _play(tmp_path / "other", tasks, episode=_UNGRADED)
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True], ids=["once", "twice"])
@@ -226,10 +228,3 @@ def test_a_run_that_ends_early_leaves_no_pulled_image(
         assert [record.error for record in records if record.error] == []  # its image stayed
         assert len(records) < _NUM_IMAGES  # the attempt that waits for its image does not begin
     assert image_names() == []
-
-
-def test_backend_without_pulled_images_is_refused(
-    tmp_path: Path, cache: Path, tasks: list[Task]
-) -> None:
-    with pytest.raises(InvalidArgumentError, match="images_window"):
-        _play(tmp_path / "run", tasks, episode={"sandbox": "landlock"})
