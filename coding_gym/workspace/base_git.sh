@@ -1,9 +1,10 @@
 #!/bin/bash
 # Compares trees with the base commit, by git and the template's second git folder, in a sandbox.
 #
-# CG_ACTION names the function to run; the list is at the end of this file. GIT_DIR is the second git folder: beside git's files, `base-paths` has
-# the paths of the base, NUL-terminated and sorted by bytes, and `base-ignores` has the base's
-# .gitignore files. GIT_WORK_TREE is the tree. The other variables are
+# CG_ACTION names the function to run; the end of this file has the list. GIT_DIR is the second git
+# folder: beside git's files, `base-paths` has the paths of the base, NUL-terminated and sorted by
+# bytes, and `base-ignores` has the base's .gitignore files. GIT_WORK_TREE is the tree. The other
+# variables are
 #   CG_TMP     the scratch folder, which `diff` and `normalize` create and remove
 #   CG_COMMIT  the base commit
 #   CG_MAX     the maximum size of a file in bytes; the exit code is 41 for a larger one
@@ -40,8 +41,10 @@ print_result() {
 # Writes the difference between base and tree to `result`, and excluded paths to `excluded`.
 write_diff() {
     # Not `git ls-files`, which would obey the policy's ignore files and stop at its repositories.
-    # Modes are listed before they are changed, so that `clean` can restore them after a kill. A
-    # symbolic link .gitmodules is not listed, because git refuses a patch with it.
+    # `modes` has each mode before it is changed, so that `clean` can restore it after a kill;
+    # `found` has all files but a symbolic link .gitmodules, with which git refuses a patch; `marks`
+    # has signs of repositories and virtual environments, `cores` names of core dumps, and `large`
+    # files above the limit that are younger than the template.
     find "$GIT_WORK_TREE" \
         \( -type d ! -perm -500 -printf '%m %p\0' -exec chmod u+rx {} \; \) , \
         \( -type f ! -perm -400 -printf '%m %p\0' -exec chmod u+r {} \; \) , \
