@@ -1,8 +1,8 @@
 #!/bin/bash
 # Copies the tracked files of CG_PATH to CG_INTO/base, and the untracked files to CG_INTO/rest, in a
 # sandbox of an image. Without tracked files, all files are in `rest`, and the tree's .gitignore
-# files select the base files later. CG_TMP is an empty folder. The exit code is 43 if CG_PATH is not
-# a folder.
+# files select the base files later. CG_TMP is an empty folder. The exit code is 43 if there is no
+# folder CG_PATH.
 set -eu -o pipefail
 
 copy() {
