@@ -44,7 +44,7 @@ from coding_gym.sandbox.ownership import cache_folder, remove_folder
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Mount, SandboxLimits
 from coding_gym.trajectory import StopReason
-from coding_gym.workspace.installing import BUILD_TIMEOUT_S, Installation
+from coding_gym.workspace.installing import BUILD_TIMEOUT_S, install
 
 _log = logging.getLogger(__name__)
 
@@ -207,11 +207,13 @@ def with_layer(harness: Harness, backend: SandboxBackend, spec: SandboxSpec) -> 
             python=python, limits=_BUILD_LIMITS, network=True, env=_BUILD_VARIABLES
         )
         with build_sandbox(backend, build_spec, {LAYER: layer, _SCRATCH: scratch}) as sandbox:
-            installation = Installation(
-                sandbox, harness.name, cache / "logs" / f"{key}.log", BUILD_TIMEOUT_S
+            install(
+                sandbox,
+                _install_commands(harness, str(python.executable)),
+                task_id=harness.name,
+                log=cache / "logs" / f"{key}.log",
+                timeout_s=BUILD_TIMEOUT_S,
             )
-            for command in _install_commands(harness, str(python.executable)):
-                installation.run(command)
         remove_folder(scratch)  # caches of pip and npm
 
     mounts = [

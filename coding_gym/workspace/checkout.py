@@ -1,16 +1,17 @@
 """Writes base trees to disk: the files, the sealed git folders, their owner and times."""
 
 import hashlib
+import os
 import shutil
 import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from coding_gym.sandbox.layer_union import set_metadata
-from coding_gym.task import FilesTree, GitTree, ImageTree, Task, Tree
+from coding_gym.sandbox.layer_union import set_metadata, united
+from coding_gym.task import FilesTree, FolderTree, GitTree, ImageTree, Task
 from coding_gym.workspace.base_git import BaseFiles, exclude_patterns, list_base, write_base_git
-from coding_gym.workspace.clones import Clones, fetch_failure, named_commit
+from coding_gym.workspace.clones import Clones, base_commit, fetch_failure
 from coding_gym.workspace.history import (
     checkout_commit,
     commit_date,
@@ -26,7 +27,8 @@ from coding_gym.workspace.plain_tree import (
     digest_tree,
     encode,
     reverse_apply,
-    write_tree,
+    source_folder,
+    write_files,
 )
 from coding_gym.workspace.stamping import stamp
 
@@ -66,34 +68,30 @@ class Checkouts:
     clones: Clones
     images: ImageTrees
 
-    def digest(self, task: Task, *, field: str = "base_commit") -> str:
+    def digest(self, task: Task) -> str:
         """Returns a digest of the content and history that `write` writes.
-
-        Args:
-            task: The task.
-            field: As for `write`.
 
         Raises:
             InvalidTaskError: The tree does not exist, or a field of the task cannot be used.
         """
-        tree = _tree(task, field)
+        tree = task.tree
         if isinstance(tree, GitTree):
-            return f"{named_commit(task, field)} {_DEPTH}{_patch_digest(task, tree)}"
-        date = task_date(task).isoformat()
-        if isinstance(tree, ImageTree):
-            return (
-                f"{self.images.identity(task)} {task.image_path} {date}{_patch_digest(task, tree)}"
-            )
-        return f"{digest_tree(task, tree)} {date}"
+            source = f"{base_commit(task)} {_DEPTH}"
+        elif isinstance(tree, ImageTree):
+            source = f"{self.images.identity(task)} {task.image_path} {task_date(task).isoformat()}"
+        else:
+            source = f"{digest_tree(task, tree)} {task_date(task).isoformat()}"
+        if isinstance(tree, FilesTree) or not tree.reverse_patch:
+            return source
+        patch = encode(task, "'reverse_patch'", tree.reverse_patch)
+        return f"{source} {hashlib.sha256(patch).hexdigest()}"
 
-    def write(self, task: Task, folder: Path, *, field: str = "base_commit") -> Checkout:
-        """Writes a base tree to ``folder/tree``, and creates an empty ``folder/base.git``.
+    def write(self, task: Task, folder: Path) -> Checkout:
+        """Writes the base tree to ``folder/tree``, and creates an empty ``folder/base.git``.
 
         Args:
             task: The task.
             folder: A folder without these entries.
-            field: ``base_commit``, or ``environment_setup_commit`` for the tree in which the
-                environment is built: a commit of a git repository, without the reverse patch.
 
         Raises:
             InvalidTaskError: The tree or commit does not exist, or a field cannot be used.
@@ -103,65 +101,67 @@ class Checkouts:
         tree.mkdir()
         base_git.mkdir()
         init_repository(tree)
-        origin = _tree(task, field)
-        if isinstance(origin, GitTree):
-            commit, date = self._write_commit(task, origin, tree, field)
-        elif isinstance(origin, ImageTree):
-            date = task_date(task)
-            copy = self.images.get(task, date)
-            copy_files(copy.base, tree)
-            reverse_apply(task, origin.reverse_patch, tree)
-            commit = commit_files(tree, date, with_ignored=copy.is_sorted)
+        origin = task.tree
+        date = self._fetch(task, origin, tree) if isinstance(origin, GitTree) else task_date(task)
+        if isinstance(origin, GitTree) and not origin.reverse_patch:
+            commit = task.base_commit
         else:
-            date = task_date(task)
-            write_tree(task, origin, tree)
-            commit = commit_files(tree, date, with_ignored=isinstance(origin, FilesTree))
+            with_ignored = self._write_files(task, tree, date)
+            commit = commit_files(tree, date, with_ignored=with_ignored)
         return Checkout(tree, base_git, commit, date, list_base(tree))
 
-    def _write_commit(
-        self, task: Task, origin: GitTree, tree: Path, field: str
-    ) -> tuple[str, datetime]:
-        """Writes the files of a commit, with its history if the tree has no reverse patch."""
-        commit = named_commit(task, field)
+    def _fetch(self, task: Task, origin: GitTree, tree: Path) -> datetime:
+        """Writes the base commit's files, with history if no reverse patch changes them."""
+        commit = base_commit(task)
         try:
             source = self.clones.source(task, origin, commit)
             depth = 1 if origin.reverse_patch else _DEPTH
             checkout_commit(tree, source, commit, depth, self.clones.timeout_s)
         except HostGitError as error:
-            raise fetch_failure(task, origin, field, error) from error
+            raise fetch_failure(task, origin, error) from error
         date = commit_date(tree)
         if origin.reverse_patch:
             shutil.rmtree(tree / ".git")
             init_repository(tree)
-            reverse_apply(task, origin.reverse_patch, tree)
-            commit = commit_files(tree, date, with_ignored=True)
-        return commit, date
+        return date
+
+    def _write_files(self, task: Task, tree: Path, date: datetime) -> bool:
+        """Writes files without history; returns whether the commit includes ignored files."""
+        origin = task.tree
+        if isinstance(origin, FilesTree):
+            write_files(task, origin, tree)
+            return True
+        with_ignored = True
+        if isinstance(origin, FolderTree):
+            copy_files(source_folder(task, origin), tree)
+            with_ignored = False
+        elif isinstance(origin, ImageTree):
+            copy = self.images.get(task, date)
+            copy_files(copy.base, tree)
+            with_ignored = copy.is_sorted
+        reverse_apply(task, origin.reverse_patch, tree)
+        return with_ignored
 
 
-def _tree(task: Task, field: str) -> Tree:
-    """Returns the source of the tree for a field, as `Checkouts.write` takes it."""
-    if field == "base_commit" or isinstance(task.tree, FilesTree):
-        return task.tree
-    return replace(task.tree, reverse_patch="")
-
-
-def _patch_digest(task: Task, tree: GitTree | ImageTree) -> str:
-    digest = hashlib.sha256(encode(task, "'reverse_patch'", tree.reverse_patch)).hexdigest()
-    return f" {digest}" if tree.reverse_patch else ""
-
-
-def seal(checkout: Checkout, artifacts: tuple[str, ...], owner: tuple[int, int]) -> None:
+def seal(checkout: Checkout, layers: tuple[Path, ...], owner: tuple[int, int]) -> None:
     """Completes both git folders of a checkout; sets owner, modes and times of all files.
 
     Args:
         checkout: The checkout.
-        artifacts: Paths that the environment's build made in the tree; git ignores them.
+        layers: Layers below the tree, with files that install commands made; git ignores them.
         owner: The host uid and gid that must own the files.
     """
-    seal_repository(checkout.tree, exclude_patterns(artifacts))
+    tree = checkout.tree
+    topmost = (
+        path
+        for path in united(layers)
+        if not os.path.lexists(tree / path) and (tree / path).parent.is_dir()
+    )
+    artifacts = tuple(sorted(topmost))
+    seal_repository(tree, exclude_patterns(artifacts))
     exclude = exclude_patterns((*artifacts, *checkout.base.gitlinks))
-    write_base_git(checkout.base_git, checkout.tree, checkout.base, exclude)
-    for folder in (checkout.tree, checkout.base_git):
+    write_base_git(checkout.base_git, tree, checkout.base, exclude)
+    for folder in (tree, checkout.base_git):
         stamp(folder, checkout.date, owner)
 
 

@@ -14,6 +14,8 @@ from coding_gym.workspace.host_git import HostGitError, run_git
 
 _log = logging.getLogger(__name__)
 _SHA = re.compile(r"[0-9a-f]{40}")
+# Environments are built in the tree of a copy of the task, whose base commit is the second field.
+_FIELDS = "field 'base_commit' or 'environment_setup_commit'"
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,7 +42,13 @@ class Clones:
         """
         if is_url(tree.repository):
             return str(self._mirror(tree.repository, commit))
-        return str(_local_repository(task, tree))
+        repository = find_repository(tree.repository)
+        if repository is None:
+            raise InvalidTaskError(
+                f"task {task.task_id}: field 'repository' names {tree.repository!r}, which is not "
+                "a git repository on this machine; clone it to this path, or give a URL"
+            )
+        return str(repository)
 
     def _mirror(self, url: str, commit: str) -> Path:
         name = f"{hashlib.sha256(url.encode()).hexdigest()[:16]}.git"
@@ -74,38 +82,28 @@ def _has_commit(mirror: Path, commit: str) -> bool:
     return True
 
 
-def _local_repository(task: Task, tree: GitTree) -> Path:
-    repository = find_repository(tree.repository)
-    if repository is None:
-        raise InvalidTaskError(
-            f"task {task.task_id}: field 'repository' names {tree.repository!r}, which is not a "
-            "git repository on this machine; clone it to this path, or give a URL"
-        )
-    return repository
-
-
-def named_commit(task: Task, field: str) -> str:
-    """Returns the full sha in a field of a task.
+def base_commit(task: Task) -> str:
+    """Returns the full sha of a task's base commit.
 
     Raises:
-        InvalidTaskError: The field is not a full sha. Branch names and short shas are refused,
-            because their commit can change.
+        InvalidTaskError: It is not a full sha. Branch names and short shas are refused, because
+            their commit can change.
     """
-    commit = str(getattr(task, field))
-    if not _SHA.fullmatch(commit):
+    if not _SHA.fullmatch(task.base_commit):
         raise InvalidTaskError(
-            f"task {task.task_id}: field {field!r} must be a full sha of 40 hexadecimal digits, "
-            f"got {commit!r}; use the full sha, or pass --repositories DIR to resolve short shas"
+            f"task {task.task_id}: {_FIELDS} must be a full sha of 40 hexadecimal digits, got "
+            f"{task.base_commit!r}; use the full sha, or pass --repositories DIR to resolve short "
+            "shas"
         )
-    return commit
+    return task.base_commit
 
 
-def fetch_failure(task: Task, tree: GitTree, field: str, error: HostGitError) -> CodingGymError:
-    """Returns the error for a failed fetch of the commit that a field names."""
-    commit = getattr(task, field)
+def fetch_failure(task: Task, tree: GitTree, error: HostGitError) -> CodingGymError:
+    """Returns the error for a failed fetch of the base commit."""
+    commit = task.base_commit
     if "not our ref" in str(error) or "unadvertised object" in str(error):
         return InvalidTaskError(
-            f"task {task.task_id}: field {field!r} names {commit}, which "
+            f"task {task.task_id}: {_FIELDS} names {commit}, which "
             f"{without_password(tree.repository)} lacks; fetch the commit there, or correct the "
             "task's row"
         )

@@ -1,20 +1,22 @@
 """Builds environments: the results of tasks' install commands, shared read-only."""
 
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
 from coding_gym.errors import TemplateError
+from coding_gym.program_output import last_line
 from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.images.store import BUILT, build_sandbox
 from coding_gym.sandbox.ownership import remove_folder
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxLimits, SandboxSpec
-from coding_gym.task import GitTree, Task
-from coding_gym.workspace.artifacts import collect_artifacts
+from coding_gym.task import FilesTree, GitTree, Task
 from coding_gym.workspace.checkout import Checkout, Checkouts, seal
-from coding_gym.workspace.installing import Installation
+from coding_gym.workspace.installing import install
+from coding_gym.workspace.scripts import run_base_git
+from coding_gym.workspace.stamping import stamp
 from coding_gym.workspace.template import BASE_GIT, ENVIRONMENT
 
 BUILD_LOG = "build.log"
@@ -55,7 +57,7 @@ class Environments:
         source = task.tree.repository if isinstance(task.tree, GitTree) else ""
         return content_key(
             _SCHEMA,
-            [source, self.checkouts.digest(task, field=_field(task))],
+            [source, self.checkouts.digest(_setup_task(task))],
             task.version,
             [str(interpreter.executable), interpreter.version],
             list(task.install_commands),
@@ -91,7 +93,7 @@ class Environments:
                 f"task {task.task_id}: the {self.backend.name!r} sandbox cannot build "
                 "environments, because it has no network; use sandbox='namespace'"
             )
-        checkout = self.checkouts.write(task, folder, field=_field(task))
+        checkout = self.checkouts.write(_setup_task(task), folder)
         seal(checkout, (), self.backend.owner())
         log = self.logs / f"{key}.log"
         folders = {
@@ -103,18 +105,29 @@ class Environments:
         with build_sandbox(self.backend, spec, folders) as sandbox:
             # The real path, not `python` in PATH, because the environment contains this path.
             python = shlex.quote(str(interpreter.executable))
-            installation = Installation(sandbox, task.task_id, log, self.timeout_s)
-            for command in (f"{python} {_VENV} {ENVIRONMENT}", *task.install_commands):
-                installation.run(command)
-            collect_artifacts(sandbox, folder / "artifacts", checkout.date)
+            commands = (f"{python} {_VENV} {ENVIRONMENT}", *task.install_commands)
+            install(sandbox, commands, task_id=task.task_id, log=log, timeout_s=self.timeout_s)
+            # Without byte code, which is stale for other commits that share the environment.
+            result = run_base_git(sandbox, "collect", CG_INTO=BUILT)
+            if not result.ok:
+                raise TemplateError(
+                    f"task {task.task_id}: cannot copy files that install commands wrote: "
+                    f"{last_line(result.output)}"
+                )
+        stamp(folder / "artifacts", checkout.date, self.backend.owner())
         log.replace(folder / BUILD_LOG)
         for path in (folder / "scratch", checkout.tree, checkout.base_git):
             remove_folder(path)
 
 
-def _field(task: Task) -> str:
-    """Returns the task's field with the commit in which install commands run."""
-    return "environment_setup_commit" if task.environment_setup_commit else "base_commit"
+def _setup_task(task: Task) -> Task:
+    """Returns a task in whose base tree the install commands run."""
+    if not (commit := task.environment_setup_commit):
+        return task
+    tree = task.tree
+    if not isinstance(tree, FilesTree):
+        tree = replace(tree, reverse_patch="")
+    return replace(task, base_commit=commit, tree=tree)
 
 
 def _spec(task: Task, interpreter: Interpreter, checkout: Checkout) -> SandboxSpec:

@@ -15,8 +15,8 @@ from coding_gym.workspace.template import IMAGE_BIN
 
 _SCHEMA = 1
 _TIMEOUT_S = 120.0
-# The programs in the scripts for patches, without `patch`, which few patches need.
-_PROGRAMS = "base64 cat chmod cmp comm cp find git mkdir mv rm sed sort tr"
+# The programs that base_git.sh runs, without `patch`, which few patches need.
+_PROGRAMS = "base64 cat chmod comm cp find git mkdir mv rm sed sort tr xargs"
 _FIND_PROGRAMS = f'for name in {_PROGRAMS}; do command -v "$name" > /dev/null || echo "$name"; done'
 _BIN = "bin"
 _FIND_PYTHON = """\
@@ -41,7 +41,7 @@ def missing_programs(sandbox: Sandbox) -> str:
     if not result.output.strip():
         return ""
     names = ", ".join(result.output.split())
-    return f"lacks {names}; install git, findutils, diffutils, coreutils and sed in it"
+    return f"lacks {names}; install git, findutils, coreutils and sed in it"
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,35 +16,12 @@ from coding_gym.sandbox.inside.fixed import NO_PROGRAM_CODE
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import TMP, SandboxLimits, SandboxSpec
 from coding_gym.task import Task
-from coding_gym.workspace.scripts import ENV, TIMEOUT_S
+from coding_gym.workspace.scripts import ENV, IMAGE_TREE_SCRIPT, TIMEOUT_S
 from coding_gym.workspace.stamping import stamp
 
 _SCHEMA = 3
-_NO_FOLDER = 43
+_NO_FOLDER = 43  # the exit code of image_tree.sh
 _LIMITS = SandboxLimits(file_bytes=4 << 30)
-# Copies tracked files to `base` and untracked files to `rest`. Without tracked files, all files are
-# in `rest`, and the tree's `.gitignore` selects the base files later. Git trusts a tree of another
-# user only with `safe.directory`, which old versions of git read only from a file.
-_COPY = """\
-set -o pipefail
-all=$CG_TMP/all tracked=$CG_TMP/tracked
-copy() {
-    mkdir "$CG_INTO/$1" || return
-    tar -cf - --null --no-recursion -T - | tar -xof - -C "$CG_INTO/$1"
-}
-cd "$CG_PATH" || exit 43
-find . \\( -name .git -o -name __pycache__ \\) -prune -o \\( ! -type d -o -empty \\) -print0 |
-    sort -z > "$all" || exit
-printf '[safe]\\n\\tdirectory = *\\n' > "$CG_TMP/.gitconfig"
-export HOME=$CG_TMP GIT_CONFIG_GLOBAL=$CG_TMP/.gitconfig
-reason=$(git ls-files -z 2>&1 > "$CG_TMP/listed") || [[ $reason == *'not a git repository'* ]] || {
-    echo "$reason"
-    exit 1
-}
-sed -z 's,^,./,' "$CG_TMP/listed" | sort -z | comm -z -12 - "$all" > "$tracked" || exit
-comm -z -13 "$tracked" "$all" | copy rest || exit
-[ ! -s "$tracked" ] || copy base < "$tracked"
-"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +87,8 @@ class ImageTrees:
         spec = SandboxSpec(image=task.image, limits=_LIMITS)
         with build_sandbox(self.backend, spec, {BUILT: folder}) as sandbox:
             paths = {"CG_PATH": task.image_path, "CG_TMP": TMP, "CG_INTO": BUILT}
-            result = sandbox.run(_COPY, timeout_s=TIMEOUT_S, cwd="/", env=ENV | paths)
+            env = ENV | paths
+            result = sandbox.run(IMAGE_TREE_SCRIPT, timeout_s=TIMEOUT_S, cwd="/", env=env)
         if result.exit_code == _NO_FOLDER:
             raise InvalidTaskError(
                 f"task {task.task_id}: field 'image_path' names {task.image_path!r}, which is "

@@ -19,12 +19,13 @@ from coding_gym.program_output import DISK_FULL, error_line, last_line
 from coding_gym.sandbox.inside.fixed import NO_PROGRAM_CODE
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.sandbox.spec import TMP
-from coding_gym.workspace.scripts import APPLY, CLEAN, DIFF, ENV, NORMALIZE, RESULT, TOO_LARGE
-from coding_gym.workspace.template import BASE_GIT, Template
+from coding_gym.workspace.scripts import run_base_git
+from coding_gym.workspace.template import Template
 
 MAX_PATCH_BYTES = 16 << 20
 TIMEOUT_S = 120.0
 _MAX_NAMES_BYTES = 1 << 16
+_RESULT, _TOO_LARGE = "result:", 41  # of base_git.sh
 _NOT_APPLIED, _NOT_COMPUTED = "the patch does not apply", "cannot compute the patch"
 _NO_DIFF = "No valid patches in input"
 _DISK_FULL = (*map(os.strerror, DISK_FULL), "unknown write failure on standard output")  # git's
@@ -50,7 +51,7 @@ def diff(sandbox: Sandbox, template: Template) -> Patch:
         MissingDependencyError: git, findutils or patch is not installed on this machine.
         SandboxError: The sandbox is closed or died.
     """
-    result, names = _run_indexed(sandbox, template, DIFF)
+    result, names = _compared(sandbox, template, "diff", _NOT_COMPUTED)
     return Patch(_decoded(result), excluded=tuple(_decoded(names).split("\0")[:-1]))
 
 
@@ -73,7 +74,7 @@ def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
         MissingDependencyError: As `diff`.
         SandboxError: The sandbox is closed or died.
     """
-    result, _ = _run_indexed(sandbox, template, NORMALIZE, _encoded(patch), _NOT_APPLIED)
+    result, _ = _compared(sandbox, template, "normalize", _NOT_APPLIED, _encoded(patch))
     return Patch(_decoded(result))
 
 
@@ -94,8 +95,7 @@ def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
     """
     if patch.is_empty:
         return
-    env = ENV | _paths(sandbox)
-    result = sandbox.run(APPLY, timeout_s=TIMEOUT_S, cwd="/", env=env, stdin=_encoded(patch))
+    result = run_base_git(sandbox, "apply", timeout_s=TIMEOUT_S, stdin=_encoded(patch))
     if not result.ok:
         raise _failure(result, _NOT_APPLIED)
 
@@ -118,38 +118,31 @@ def _decoded(output: str) -> str:
         raise PatchError(f"{_NOT_COMPUTED}: the output is not base64: {error}") from error
 
 
-def _run_indexed(
-    sandbox: Sandbox,
-    template: Template,
-    script: str,
-    stdin: bytes = b"",
-    problem: str = _NOT_COMPUTED,
+def _compared(
+    sandbox: Sandbox, template: Template, action: str, problem: str, stdin: bytes = b""
 ) -> tuple[str, str]:
-    """Runs a script of `scripts`; returns the patch and the excluded names, both in base64."""
+    """Returns the patch and the excluded names that ``base_git.sh`` prints, both in base64."""
     scratch = f"{sandbox.path(TMP)}/.{secrets.token_hex(8)}"
-    paths = _paths(sandbox) | {"CG_TMP": scratch, "CG_COMMIT": template.base_commit}
-    result = sandbox.run(
-        script,
+    result = run_base_git(
+        sandbox,
+        action,
         timeout_s=TIMEOUT_S,
         max_output_bytes=MAX_PATCH_BYTES // 3 * 4 + 8 + _MAX_NAMES_BYTES,  # in base64
-        cwd="/",
-        env=ENV | paths | {"CG_MAX": str(MAX_PATCH_BYTES)},
         stdin=stdin,
+        CG_TMP=scratch,
+        CG_COMMIT=template.base_commit,
+        CG_MAX=str(MAX_PATCH_BYTES),
     )
     if result.timed_out or result.out_of_memory:  # the script was killed before it could clean up
-        sandbox.run(CLEAN, cwd="/", env=ENV | paths)
+        run_base_git(sandbox, "clean", CG_TMP=scratch)
     if not result.ok:
         failure = _failure(result, problem)
         # In an image, a policy can have removed the program, so it is not missing on this machine.
         raise PatchError(str(failure)) if template.spec.image else failure
     if result.truncated:
         raise PatchError(f"the patch must have at most {MAX_PATCH_BYTES} bytes, got more")
-    patch, _, names = result.output.rpartition(RESULT)[2].partition(" ")
+    patch, _, names = result.output.rpartition(_RESULT)[2].partition(" ")
     return patch, names
-
-
-def _paths(sandbox: Sandbox) -> dict[str, str]:
-    return {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT)}
 
 
 def _failure(result: ExecResult, problem: str) -> PatchError | MissingDependencyError:
@@ -166,7 +159,7 @@ def _failure(result: ExecResult, problem: str) -> PatchError | MissingDependency
             f"{problem}: {message}; git, findutils and patch must be installed below /usr; "
             "run: apt-get install git findutils patch"
         )
-    if result.exit_code == TOO_LARGE:
+    if result.exit_code == _TOO_LARGE:
         return PatchError(
             f"{problem}: {last_line(result.output)} is larger than {MAX_PATCH_BYTES} bytes"
         )

@@ -19,7 +19,7 @@ _SKIPPED_NAMES = frozenset({".git", "__pycache__"})
 
 
 def digest_tree(task: Task, tree: FilesTree | FolderTree) -> str:
-    """Returns a digest of the files that `write_tree` writes.
+    """Returns a digest of the files of a tree, without its reverse patch.
 
     Raises:
         InvalidTaskError: The folder does not exist, or a text is not Unicode.
@@ -31,23 +31,8 @@ def digest_tree(task: Task, tree: FilesTree | FolderTree) -> str:
             field = f"'files', path {name!r},"
             _update(digest, encode(task, field, name), encode(task, field, text))
         return digest.hexdigest()
-    _update_folder(digest, _folder(task, tree))
-    _update(digest, encode(task, "'reverse_patch'", tree.reverse_patch))
+    _update_folder(digest, source_folder(task, tree))
     return digest.hexdigest()
-
-
-def write_tree(task: Task, tree: FilesTree | FolderTree, into: Path) -> None:
-    """Writes the base tree's files into a new repository.
-
-    Raises:
-        InvalidTaskError: A path leads out of the tree, the folder does not exist, or the reverse
-            patch cannot be applied.
-    """
-    if isinstance(tree, FilesTree):
-        _write_files(task, tree, into)
-        return
-    copy_files(_folder(task, tree), into)
-    reverse_apply(task, tree.reverse_patch, into)
 
 
 def copy_files(folder: Path, into: Path) -> None:
@@ -55,7 +40,8 @@ def copy_files(folder: Path, into: Path) -> None:
     copy(dict(_base_files(folder)), into, (os.geteuid(), os.getegid()))
 
 
-def _write_files(task: Task, tree: FilesTree, into: Path) -> None:
+def write_files(task: Task, tree: FilesTree, into: Path) -> None:
+    """Writes the files of a row; raises InvalidTaskError if a path leads out of the tree."""
     for name, text in tree.files.items():
         label = f"task {task.task_id}: field 'files' has"
         if not _is_inside(name):
@@ -91,7 +77,8 @@ def reverse_apply(task: Task, patch: str, tree: Path) -> None:
             ) from error
 
 
-def _folder(task: Task, tree: FolderTree) -> Path:
+def source_folder(task: Task, tree: FolderTree) -> Path:
+    """Returns the folder of a tree; raises InvalidTaskError if it does not exist."""
     folder = Path(tree.folder)
     with contextlib.suppress(RuntimeError):  # a `~user` that does not exist
         folder = folder.expanduser()

@@ -18,7 +18,6 @@ from coding_gym.sandbox.folder_cache import FolderCache, content_key
 from coding_gym.sandbox.ownership import cache_folder
 from coding_gym.sandbox.spec import TMP, Interpreter, Mount, SandboxSpec
 from coding_gym.task import Task
-from coding_gym.workspace.artifacts import artifact_paths
 from coding_gym.workspace.checkout import Checkouts, seal, store_index
 from coding_gym.workspace.clones import Clones
 from coding_gym.workspace.environment import Environments
@@ -28,7 +27,7 @@ from coding_gym.workspace.image_python import ImagePythons
 from coding_gym.workspace.image_tree import ImageTrees
 from coding_gym.workspace.installing import BUILD_TIMEOUT_S
 from coding_gym.workspace.pytest_layer import PytestLayers
-from coding_gym.workspace.scripts import ENV, REFRESH_INDEX, TIMEOUT_S
+from coding_gym.workspace.scripts import run_base_git
 from coding_gym.workspace.template import BASE_GIT, Template
 
 # Part of every key; increase it whenever the result of a build changes.
@@ -131,8 +130,7 @@ class TemplateStore:
                 raise TemplateError(
                     f"task {task.task_id}: the task's folder changed during the copy; try again"
                 )
-            artifacts = [artifact_paths(layer, checkout.tree) for layer in base.layers]
-            seal(checkout, artifacts[0] if artifacts else (), owner)
+            seal(checkout, base.layers, owner)
             index = self._refreshed_index(task, spec(folder))
             store_index(checkout, index, owner)
             facts = {"base_commit": checkout.commit, "date": checkout.date.isoformat()}
@@ -183,8 +181,7 @@ class TemplateStore:
         """Returns the checkout's index after ``git update-index --really-refresh`` in a sandbox."""
         with self._backend.open(spec) as sandbox:
             copy = f"{sandbox.path(TMP)}/index"
-            paths = {"CG_TREE": sandbox.workdir, "CG_BASE": sandbox.path(BASE_GIT), "CG_TMP": copy}
-            result = sandbox.run(REFRESH_INDEX, timeout_s=TIMEOUT_S, cwd="/", env=ENV | paths)
+            result = run_base_git(sandbox, "refresh", CG_TMP=copy)
             if not result.ok:
                 raise TemplateError(
                     f"task {task.task_id}: the checkout differs from its commit: "

@@ -20,7 +20,7 @@ from typing import Any
 from sandbox_fixtures import write_files
 
 PROGRAMS = ("bash", "cat", "chmod", "env", "id", "ls", "mkdir", "mv", "rm", "stat", "touch")
-GIT_PROGRAMS = ("git", "find", "sort", "comm", "cmp", "sed", "base64", "cp", "tr", "tar")
+GIT_PROGRAMS = ("git", "find", "sort", "comm", "xargs", "sed", "base64", "cp", "tr", "tar")
 DATE = 1_000_000_000
 ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), "")
 # The folder of packages below Python's library folder; Debian uses another name.

@@ -11,8 +11,7 @@ from workspace_scene import Refused, make_task
 from coding_gym.errors import CodingGymError, InvalidTaskError
 from coding_gym.sandbox import Sandbox, open_sandbox
 from coding_gym.task import Task
-from coding_gym.workspace import Template, TemplateStore
-from coding_gym.workspace.installing import Installation
+from coding_gym.workspace import Template, TemplateStore, environment
 
 
 @pytest.fixture(scope="session")
@@ -42,12 +41,7 @@ def fresh_folder(store_folder: Path, tmp_path: Path) -> Path:
 @pytest.fixture
 def without_pip(monkeypatch: pytest.MonkeyPatch) -> None:
     """Makes environments without pip, which takes a tenth of the time."""
-    run = Installation.run
-
-    def run_without(self: Installation, command: str, **options: float) -> None:
-        run(self, command.replace(" -m venv ", " -m venv --without-pip "), **options)
-
-    monkeypatch.setattr(Installation, "run", run_without)
+    monkeypatch.setattr(environment, "_VENV", f"{environment._VENV} --without-pip")
 
 
 @pytest.fixture(scope="session")

@@ -9,7 +9,7 @@ from coding_gym.errors import MissingDependencyError, TemplateError
 from coding_gym.sandbox import SandboxSpec, get_backend
 from coding_gym.task import GitTree
 from coding_gym.workspace import TemplateStore
-from coding_gym.workspace.installing import Installation
+from coding_gym.workspace.installing import install
 
 pytestmark = pytest.mark.slow
 
@@ -18,13 +18,13 @@ def test_a_failed_or_late_command_is_named(tmp_path: Path) -> None:
     log = tmp_path / "log"
     error = " flit.ConfigError: old table\nerror: subprocess-exited-with-error\na hint"
     with get_backend("namespace").open(SandboxSpec()) as sandbox:
-        build = Installation(sandbox, "program-1", log, 60.0)
-        with pytest.raises(TemplateError, match="seq 100"):
-            build.run("seq 100; exit 3")
-        with pytest.raises(TemplateError, match=r"failed: flit\.ConfigError: old table; the log"):
-            build.run(f"echo '{error}'; exit 1")
-        with pytest.raises(TemplateError, match="build_timeout_s"):
-            Installation(sandbox, "program-1", log, 0.1).run("tail -f /dev/null")
+        for command, timeout_s, message in (
+            ("seq 100; exit 3", 60.0, "seq 100"),
+            (f"echo '{error}'; exit 1", 60.0, r"failed: flit\.ConfigError: old table; the log"),
+            ("tail -f /dev/null", 0.1, "build_timeout_s"),
+        ):
+            with pytest.raises(TemplateError, match=message):
+                install(sandbox, ["true", command], task_id="x", log=log, timeout_s=timeout_s)
 
 
 @pytest.mark.usefixtures("without_pip")

@@ -2,6 +2,7 @@
 
 import os
 from pathlib import Path
+from typing import NamedTuple
 
 import pytest
 from sandbox_fixtures import commit, run_git
@@ -14,28 +15,24 @@ from coding_gym.task import GitTree
 from coding_gym.workspace import Template, TemplateStore, checkout, diff
 
 
-class Repository:
-    """Three commits before the base, then the fix on main, a tag, a branch and a stash."""
-
-    def __init__(self, folder: Path) -> None:
-        folder.mkdir()
-        run_git(folder, "init", "-q", "-b", "trunk")
-        self.folder = folder
-        self.past = [commit(folder, {"code.py": f"version = {n}\n"}) for n in range(3)]
-        self.base = commit(folder, {"code.py": "version = 3  # bug\n"})
-        commit(folder, {"code.py": "version = 4  # fixed\n"})
-        run_git(folder, "tag", "-a", "v4", "-m", "fixed")
-        run_git(folder, "switch", "-q", "-c", "topic", self.past[0])
-        commit(folder, {"side.py": "side = 1\n"})
-        run_git(folder, "tag", "old", self.past[1])
-        (folder / "side.py").write_text("stashed\n")
-        run_git(folder, "stash")
-        run_git(folder, "switch", "-q", "trunk")
+class Repository(NamedTuple):
+    folder: Path
+    base: str
 
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Repository:
-    return Repository(tmp_path_factory.mktemp("source") / "a project")
+    """Two commits before the base, then the fix on another branch, a tag and a stash."""
+    folder = tmp_path_factory.mktemp("source") / "a project"
+    first, second, base, _ = make_repository(folder, "one\n", "two\n", "bug\n", "fixed\n")
+    run_git(folder, "branch", "-m", "trunk")
+    run_git(folder, "tag", "-a", "v4", "-m", "fixed")
+    run_git(folder, "switch", "-q", "-c", "topic", first)
+    commit(folder, {"side.py": "side = 1\n"})
+    run_git(folder, "tag", "old", second)
+    (folder / "side.py").write_text("stashed\n")
+    run_git(folder, "stash")
+    return Repository(folder, base)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +45,7 @@ def test_the_checkout_is_at_the_base(git_template: Template, repository: Reposit
     assert git_template.base_commit == repository.base
     output = inside(git_template, "git rev-parse HEAD; git branch --show-current; git status -s")
     assert output == f"{repository.base}\nmain\n"
-    assert inside(git_template, "cat code.py") == "version = 3  # bug\n"
+    assert inside(git_template, "cat code.py") == "bug\n"
 
 
 @pytest.mark.parametrize("git_folder", ["/workspace/.git", "/opt/base.git"])

@@ -72,21 +72,16 @@ def test_programs_that_a_policy_changed_do_not_affect_grading(
     assert verdict.reason is GradeReason.TESTS_FAILED
 
 
-def _new_file(path: str, text: str, *, old: str = "a", new: str = "b", header: bool = True) -> str:
-    lines = "".join(f"+{line}\n" for line in text.splitlines())
-    count = len(text.splitlines())
-    start = f"diff --git {old}/{path} {new}/{path}\nnew file mode 100644\n" if header else ""
-    return f"{start}--- /dev/null\n+++ {new}/{path}\n@@ -0,0 +1,{count} @@\n{lines}"
-
-
-_HONEST = _new_file("a.py", "x = 1\n")
+_HONEST = Patch.between({}, {"a.py": "x = 1\n"}).text
+_CONFTEST = Patch.between({}, {"conftest.py": "import os\nos._exit(0)\n"}).text
+_DATA = Patch.between({}, {"tests/data.py": "x = 2\n"}).text
 
 
 @pytest.mark.parametrize(
     ("path", "hidden_patch"),
     [
-        ("conftest.py", _new_file("conftest.py", "import os\nos._exit(0)\n", header=False)),
-        ("tests/data.py", _new_file("tests/data.py", "x = 2\n", old="x", new="y")),
+        ("conftest.py", _CONFTEST[_CONFTEST.index("--- ") :]),
+        ("tests/data.py", _DATA.replace(" a/", " x/").replace(" b/", " y/")),
     ],
     ids=["behind the lines of another file", "under other prefixes"],
 )

@@ -57,7 +57,7 @@ UNUSABLE: dict[str, tuple[dict[str, Any], list[Entry], str]] = {
     "no folder": ({"image_path": "/nothing"}, [], "/nothing"),
     "no interpreter": ({"interpreter": "/opt/none/python"}, [], "/opt/none/python"),
     "no image": ({"image": "gone/away"}, [], "gone/away"),
-    "no git": ({}, [entry("bin/.wh.git"), entry("bin/.wh.cmp")], "cmp, git"),
+    "no git": ({}, [entry("bin/.wh.git"), entry("bin/.wh.xargs")], "git, xargs"),
     "no pytest": ({}, [entry(f"{SITE}/.wh.pytest")], "pytest"),
     "no Python": ({}, [entry("opt/.wh.python")], "Python"),
     "a broken repository": ({}, [entry("testbed/.git/config", "[core")], "bad config"),

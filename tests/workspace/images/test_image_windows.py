@@ -111,59 +111,33 @@ def test_images_are_on_disk_only_while_attempts_need_them(
     assert len({folder.name for folder in cache.glob("*/")} - before) <= 3
 
 
-def test_an_image_that_cannot_be_pulled_fails_only_its_task(
+def test_each_image_is_pulled_once_or_fails_only_its_task(
     tmp_path: Path,
     cache: Path,
     tasks: list[Task],
     registry: Registry,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(fetching, "_NUM_RETRIES", 0)
-    missing = read_task(tasks[0].to_row() | {"image": f"{registry.host}/none:1"})
-    records = _play(tmp_path / "run", [missing, tasks[1]], episode=_UNGRADED)
-    classes = {(record.task_id, record.error_class) for record in records}
-    assert classes == {("shapes-0", "sandbox"), ("shapes-1", "")}
-    assert image_names() == []
-
-
-def test_a_pull_that_fails_leaves_no_blobs(
-    tmp_path: Path, cache: Path, tasks: list[Task], registry: Registry, layers: list[bytes]
-) -> None:
-    layout = oci_layout(tmp_path / "layout", [*layers, tar_of([entry("lost", "x")])])
-    registry.push("incomplete:1", layout)
-    registry.blob(read_manifest(layout).layers[-1]).unlink()
-    incomplete = read_task(tasks[0].to_row() | {"image": f"{registry.host}/incomplete:1"})
-    (record,) = _play(tmp_path / "run", [incomplete], episode=_UNGRADED)
-    assert record.error_class == "sandbox"
-    _assert_no_images()
-
-
-def test_a_relative_path_of_a_layout_is_not_pulled(
-    tmp_path: Path,
-    cache: Path,
-    tasks: list[Task],
     layers: list[bytes],
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    oci_layout(tmp_path / "layouts" / "local", layers, Env=["PATH=/opt/python/bin:/bin"])
+    monkeypatch.setattr(fetching, "_NUM_RETRIES", 0)
     monkeypatch.chdir(tmp_path)
-    local = read_task(tasks[0].to_row() | {"image": "layouts/local"})
-    (record,) = _play(tmp_path / "run", [local], episode=_UNGRADED)
-    assert record.error == ""
-
-
-def test_two_spellings_of_a_name_are_one_image(
-    tmp_path: Path, cache: Path, tasks: list[Task], registry: Registry
-) -> None:
+    oci_layout(tmp_path / "layouts" / "local", layers, Env=["PATH=/opt/python/bin:/bin"])
+    incomplete = oci_layout(tmp_path / "layout", [*layers, tar_of([entry("lost", "x")])])
+    registry.push("incomplete:1", incomplete)
+    registry.blob(read_manifest(incomplete).layers[-1]).unlink()
     registry.push("project:latest", registry.folder / "layout0")
-    images = [f"{registry.host}/project", f"{registry.host}/project:latest"]
-    spellings = [
-        read_task(task.to_row() | {"image": image})
-        for task, image in zip(tasks, images, strict=False)
-    ]
-    records = _play(tmp_path / "run", spellings, concurrency=1, episode=_UNGRADED)
-    assert [record.error for record in records] == ["", ""]
-    assert image_names() == []
+    images = {
+        f"{registry.host}/none:1": "sandbox",
+        f"{registry.host}/incomplete:1": "sandbox",
+        f"{registry.host}/project": "",
+        f"{registry.host}/project:latest": "",  # the same image
+        "layouts/local": "",  # a relative path, which is not pulled
+    }
+    row = tasks[0].to_row()
+    rows = [read_task(row | {"instance_id": image, "image": image}) for image in images]
+    records = _play(tmp_path / "run", rows, concurrency=1, episode=_UNGRADED)
+    assert {record.task_id: record.error_class for record in records} == images
+    _assert_no_images()
 
 
 def test_a_failed_pull_without_attempts_is_not_reported(
@@ -189,12 +163,14 @@ def test_a_failed_pull_without_attempts_is_not_reported(
     assert [record for record in caplog.records if record.name == "asyncio"] == []
 
 
-def test_a_missing_skopeo_ends_the_run(
+def test_a_run_without_skopeo_or_with_another_backend_is_refused(
     tmp_path: Path, cache: Path, tasks: list[Task], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    with pytest.raises(InvalidArgumentError, match="images_window"):
+        _play(tmp_path / "run", tasks, episode={"sandbox": "landlock"})
     monkeypatch.setattr(fetching.shutil, "which", lambda _: None)
     with pytest.raises(SandboxUnavailableError, match="skopeo"):
-        _play(tmp_path / "run", tasks, episode=_UNGRADED)
+        _play(tmp_path / "other", tasks, episode=_UNGRADED)
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True], ids=["once", "twice"])
@@ -252,10 +228,3 @@ def test_a_run_that_ends_early_leaves_no_pulled_image(
         assert [record.error for record in records if record.error] == []  # its image stayed
         assert len(records) < _NUM_IMAGES  # the attempt that waits for its image does not begin
     assert image_names() == []
-
-
-def test_backend_without_pulled_images_is_refused(
-    tmp_path: Path, cache: Path, tasks: list[Task]
-) -> None:
-    with pytest.raises(InvalidArgumentError, match="images_window"):
-        _play(tmp_path / "run", tasks, episode={"sandbox": "landlock"})
