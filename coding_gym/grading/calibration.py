@@ -6,16 +6,17 @@ from time import perf_counter
 
 from coding_gym.errors import GradingError
 from coding_gym.grade import TestStatus
-from coding_gym.grading.checked_runs import USUAL_RUNS, CheckedRuns
+from coding_gym.grading.candidates import CandidateFinder, reached_checks
+from coding_gym.grading.checked_runs import CheckedRuns
 from coding_gym.grading.plan import Plan
 from coding_gym.grading.report import Run
-from coding_gym.grading.slots import SlotFinder, reached_checks
 from coding_gym.grading.tree import TestTree
 from coding_gym.grading.unit_choice import UnitChoice
 from coding_gym.patch import Patch
 from coding_gym.task import Task
 
 _log = logging.getLogger(__name__)
+_USUAL_RUNS = 20  # of the tests, in a typical calibration
 _LONG_S = 300.0  # `calibrate` logs a warning if it will probably take longer
 
 
@@ -32,8 +33,7 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
         rng: Source of random choices.
 
     Raises:
-        GradingError: The tests do not start with the gold patch, their run is killed, or all runs
-            together take too long.
+        GradingError: The tests do not start with the gold patch, or their run is killed.
     """
     start = perf_counter()
     first = tree.run(gold)
@@ -41,9 +41,9 @@ def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
     _check_first_run(first)
     if not first.is_whole:
         return Plan()
-    if USUAL_RUNS * duration_s > _LONG_S:
+    if _USUAL_RUNS * duration_s > _LONG_S:
         text = "the plan of %s takes about %d test runs of %.0f s; later grades reuse this plan"
-        _log.warning(text, task.task_id, USUAL_RUNS, duration_s)
+        _log.warning(text, task.task_id, _USUAL_RUNS, duration_s)
     return _plan(CheckedRuns(task, tree, gold, first, duration_s), rng)
 
 
@@ -53,22 +53,21 @@ def _plan(checked: CheckedRuns, rng: Random) -> Plan:
     runs = [checked.first, *checked.drop_failing_checks()]
     statuses = {t: {run.status(checked.name(t, run)) for run in runs} for t in task.expected_tests}
     stable = [test for test in statuses if statuses[test] == {TestStatus.PASSED}]
-    flaky = [t for t in statuses if TestStatus.PASSED in statuses[t] and t not in stable]
-    unstable = [test for test in flaky if test in task.fail_to_pass]
+    unstable = [t for t in statuses if TestStatus.PASSED in statuses[t] and t not in stable]
     if not stable:
         return Plan()
-    reached = reached_checks(checked, [*stable, *unstable], runs[-1])
-    slots = SlotFinder(checked, reached, rng).slots()
-    slots = [slot for slot in slots if not {*slot.unit.tests} <= {*unstable}]
-    choice = UnitChoice(checked, reached, slots, stable, rng)
+    graded_tests = [*stable, *(test for test in unstable if test in task.fail_to_pass)]
+    reached = reached_checks(checked, graded_tests, runs[-1])
+    candidates = CandidateFinder(checked, reached, rng).find()
+    candidates = [units for units in candidates if not {*units[0].tests} <= {*unstable}]
+    choice = UnitChoice(checked, reached, candidates, stable, rng)
     is_alone = False
-    if slots:
+    if candidates:
         choice.choose()
         is_alone = choice.verify_alone()
     return Plan(
         is_calibrated=True,
         challenge=choice.final_challenge(),
-        excluded=tuple(test for test in flaky if test not in unstable),
         unstable=tuple(unstable),
         xfailing=tuple(t for t in statuses if statuses[t] == {TestStatus.XFAILED}),
         is_plain=checked.is_plain,

@@ -163,7 +163,7 @@ def _graded(
         if is_challenged:
             plan = stored_plan(task, template, lambda: _new_plan(task, template, tree))
         if plan.is_calibrated:
-            stable = tuple(test for test in task.pass_to_pass if test not in plan.excluded)
+            stable = tuple(test for test in task.pass_to_pass if test not in plan.unstable)
             stable_task = replace(task, pass_to_pass=stable)
             verdict = PatchRuns(stable_task, tree, selection.patch, plan, rng).verdict(challenge)
         else:

@@ -23,7 +23,7 @@ class PatchRuns:
     """The runs that challenge one patch.
 
     Attributes:
-        task: The task, without the tests that its plan excludes.
+        task: The task, without unstable pass-to-pass tests.
         tree: The base tree, which runs the tests.
         patch: The graded change.
         plan: The plan of the task.
@@ -88,7 +88,7 @@ class PatchRuns:
         outcomes = {}
         for test in early:
             outcome = self.outcomes[test][0]
-            is_outside = self.plan.challenge.is_recorded and outcome.first_wrong < 0
+            is_outside = self.plan.challenge.num_checks > 0 > outcome.first_wrong
             if outcome.status is not TestStatus.PASSED and (is_outside or test not in self.drawn):
                 outcomes[test] = [outcome]
         return outcomes
@@ -117,7 +117,7 @@ class PatchRuns:
             self.patch,
             rewrite,
             only=tests if self.plan.is_alone else (),
-            num_checks=len(challenge.checks),
+            num_checks=challenge.num_checks,
             is_plain=self.plan.is_plain,
         )
 

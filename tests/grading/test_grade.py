@@ -124,11 +124,11 @@ def test_a_task_that_cannot_be_graded_is_a_grading_error(
 
 
 @pytest.mark.slow
-def test_unparsable_files_are_graded_without_negation(store: TemplateStore) -> None:
-    hidden = "from cart import total\r\n\r\n\r\ndef test_cr():\r    assert total([1], 1) == 0\r\n"
+def test_files_with_a_mark_and_any_line_ends_are_negated(store: TemplateStore) -> None:
+    hidden = "\ufefffrom cart import total\r\n\ndef test_cr():\r    assert total([1], 1) == 0\r\n"
     task = with_hidden(hidden, "test_cr")
     verdict = grade_patch(store, Patch(task.gold_patch), task)
-    assert (verdict.resolved, verdict.levels) == (True, {"structure": 1}), verdict.detail
+    assert (verdict.resolved, verdict.levels) == (True, {"value": 1}), verdict.detail
 
 
 def test_patch_that_blocks_hidden_tests_does_not_apply(store: TemplateStore) -> None:

@@ -15,7 +15,7 @@ from grading_fixtures import FIXED, TASK, graded, graded_gold, with_hidden
 
 from coding_gym.errors import GradingError
 from coding_gym.grade import Grade, GradeReason, TestStatus
-from coding_gym.grading import calibration, checked_runs, grade, new_plan
+from coding_gym.grading import calibration, grade, new_plan
 from coding_gym.grading.report import Run
 from coding_gym.grading.runners import pytest_runner
 from coding_gym.grading.selection import Selection
@@ -88,17 +88,14 @@ def test_negation_that_hangs_takes_one_time_limit(store: TemplateStore) -> None:
     assert plan.counts(task.expected_tests) == {"value": 20, "structure": 1}
 
 
-def test_long_calibration_logs_a_warning_and_ends(
+def test_long_calibration_logs_a_warning(
     store: TemplateStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     template = store.get(TASK)
     assert new_plan(TASK, template).is_calibrated
     assert not caplog.messages
     monkeypatch.setattr(calibration, "_LONG_S", 0)
-    for name in ("_MAX_DURATIONS", "_MIN_TOTAL_S"):
-        monkeypatch.setattr(checked_runs, name, 0)
-    with pytest.raises(GradingError, match=r"cart-discount.*remedy"):
-        new_plan(TASK, template)
+    new_plan(TASK, template)
     assert "cart-discount" in caplog.text
 
 
