@@ -2,7 +2,6 @@
 
 import os
 import threading
-from collections.abc import Sequence
 from dataclasses import replace
 from random import Random, SystemRandom
 from time import perf_counter
@@ -151,14 +150,14 @@ def _graded(
     task: Task, template: Template, tree: TestTree, patch: Patch, challenge: str, rng: Random
 ) -> Grade:
     """Returns the grade, without its duration."""
-    paths: tuple[str, ...] = ()
+    selection = Selection()
     try:
         is_challenged = challenge != "none" and not task.impossible_test
         selection = tree.select(patch, is_challenged=is_challenged)
-        paths = selection.dropped_paths
         if selection.patch.is_empty:
-            changed = "only tests, their configuration or data were" if paths else "nothing was"
-            return _refusal(GradeReason.EMPTY_PATCH, f"{changed} changed", paths)
+            only_tests = "only tests, their configuration or data were changed"
+            detail = only_tests if selection.dropped_paths else "nothing was changed"
+            return _with_dropped(_refusal(GradeReason.EMPTY_PATCH, detail), selection)
         plan = Plan()
         if is_challenged:
             plan = stored_plan(task, template, lambda: _new_plan(task, template, tree))
@@ -169,22 +168,26 @@ def _graded(
         else:
             verdict = _graded_plainly(task, tree, selection.patch)
     except PatchError as error:
-        return _refusal(GradeReason.PATCH_NOT_APPLIED, str(error), paths)
-    return replace(verdict, dropped_paths=paths, detail=verdict.detail + _not_graded(paths))
+        verdict = _refusal(GradeReason.PATCH_NOT_APPLIED, str(error))
+    return _with_dropped(verdict, selection)
 
 
-def _not_graded(paths: Sequence[str]) -> str:
-    """Returns the last part of a grade's detail, which names dropped files; "" without files."""
+def _refusal(reason: GradeReason, detail: str) -> Grade:
+    return Grade(resolved=False, reason=reason, detail=detail)
+
+
+def _with_dropped(verdict: Grade, selection: Selection) -> Grade:
+    """Returns a grade with the dropped files, which its detail names."""
+    paths, names = selection.dropped_paths, []
     if not paths:
-        return ""
-    names = ", ".join(p if p.isprintable() else repr(p) for p in paths[:_MAX_NAMED])
+        return verdict
+    for path in paths[:_MAX_NAMED]:
+        name = path if path.isprintable() else repr(path)
+        test = selection.data.get(path)
+        names.append(f"{name} (data of {test})" if test else name)
     more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
-    return f"; not graded: changes of {names}{more}"
-
-
-def _refusal(reason: GradeReason, detail: str, dropped: tuple[str, ...]) -> Grade:
-    detail += _not_graded(dropped)
-    return Grade(resolved=False, reason=reason, detail=detail, dropped_paths=dropped)
+    detail = f"{verdict.detail}; not graded: changes of {', '.join(names)}{more}"
+    return replace(verdict, dropped_paths=paths, detail=detail)
 
 
 def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:

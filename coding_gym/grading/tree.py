@@ -66,7 +66,7 @@ class TestTree:
             SandboxError: The sandbox failed.
         """
         if patch.is_empty:
-            return Selection(Patch(), ())
+            return Selection()
         with open_sandbox(self.spec, backend=self._backend) as sandbox:
             change = normalize(sandbox, self._template, patch)
             tests = read_files(sandbox, self.paths) if self.is_negatable else {}

@@ -77,6 +77,14 @@ def test_changes_outside_of_tests_and_configuration_are_graded(store: TemplateSt
     assert verdict.resolved, verdict
 
 
+def test_detail_names_the_test_whose_data_is_not_graded(store: TemplateStore) -> None:
+    hidden = 'def test_a():\n    assert open("cases/a.json").read() == "1"\n'
+    task = with_hidden(hidden, "test_a")
+    verdict = grade_patch(store, Patch.between({}, {"cases/a.json": "1\n"}), task)
+    assert (verdict.reason, verdict.dropped_paths) == (GradeReason.EMPTY_PATCH, ("cases/a.json",))
+    assert "cases/a.json (data of tests/test_hidden.py)" in verdict.detail
+
+
 def test_patch_that_does_not_apply_has_a_reason(store: TemplateStore) -> None:
     verdict = grade_patch(store, Patch("no patch at all"))
     assert verdict.reason is GradeReason.PATCH_NOT_APPLIED
