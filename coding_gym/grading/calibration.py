@@ -9,7 +9,7 @@ from coding_gym.grade import TestStatus
 from coding_gym.grading.candidates import CandidateFinder, reached_checks
 from coding_gym.grading.checked_runs import CheckedRuns
 from coding_gym.grading.plan import Plan
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 from coding_gym.grading.tree import TestTree
 from coding_gym.grading.unit_choice import UnitChoice
 from coding_gym.patch import Patch
@@ -75,7 +75,7 @@ def _plan(checked: CheckedRuns, rng: Random) -> Plan:
     )
 
 
-def _check_first_run(run: Run) -> None:
+def _check_first_run(run: TestRun) -> None:
     """Raises a `GradingError` if the tests did not run: an empty plan would challenge no patch."""
     if run.start_error:
         raise GradingError(f"the tests do not start with the gold patch: {run.start_error}")

@@ -10,13 +10,15 @@ from random import Random
 from coding_gym.grading.challenge import Unit
 from coding_gym.grading.checked_runs import CheckedRuns, TestFunction
 from coding_gym.grading.negation import Check, TestFile, names_in
-from coding_gym.grading.report import CheckReport, Run
+from coding_gym.grading.report import CheckReport, TestRun
 from coding_gym.patch import FileChange, Patch
 
 _MAX_CANDIDATES = 8  # for one check or row
 
 
-def reached_checks(runs: CheckedRuns, tests: Sequence[str], run: Run) -> dict[str, tuple[int, ...]]:
+def reached_checks(
+    runs: CheckedRuns, tests: Sequence[str], run: TestRun
+) -> dict[str, tuple[int, ...]]:
     """Returns the numbers of the checks that each test reaches.
 
     Args:

@@ -26,7 +26,7 @@ from hashlib import sha256
 from random import Random
 
 from coding_gym.grade import Level, TestStatus
-from coding_gym.grading.report import CheckReport, Run
+from coding_gym.grading.report import CheckReport, TestRun
 from coding_gym.source_text import Edit, apply_edits
 
 _NOT_REACHED = "an assertion of the test was not reached"
@@ -155,7 +155,7 @@ class Challenge:
                 contents[path] = apply_edits(text, file_edits, keeps_lines=True).encode()
         return contents
 
-    def outcome(self, test: str, run: Run, negated: Collection[int]) -> Outcome:
+    def outcome(self, test: str, run: TestRun, negated: Collection[int]) -> Outcome:
         """Returns the outcome of a test in a run that negates some units."""
         name = self.names.get(test, test)
         status = run.status(name)

@@ -8,7 +8,7 @@ from hashlib import sha256
 from coding_gym.grade import TestStatus
 from coding_gym.grading.challenge import Challenge, Unit
 from coding_gym.grading.negation import RECORDER, Check, Table, TestFile
-from coding_gym.grading.report import CheckReport, Run
+from coding_gym.grading.report import CheckReport, TestRun
 from coding_gym.grading.tree import TestTree
 from coding_gym.patch import Patch
 from coding_gym.source_text import Edit
@@ -66,7 +66,7 @@ class CheckedRuns:
     """
 
     def __init__(
-        self, task: Task, tree: TestTree, gold: Patch, first: Run, duration_s: float
+        self, task: Task, tree: TestTree, gold: Patch, first: TestRun, duration_s: float
     ) -> None:
         self.task, self.first = task, first
         self._tree, self._gold = tree, gold
@@ -106,7 +106,7 @@ class CheckedRuns:
             digests=self._digests,
         )
 
-    def name(self, test: str, run: Run) -> str:
+    def name(self, test: str, run: TestRun) -> str:
         """Returns the id of a test in the report of a run; only the first run has original ids."""
         return test if run is self.first else self._names.get(test, test)
 
@@ -118,7 +118,7 @@ class CheckedRuns:
         only: Collection[str] = (),
         is_base: bool = False,
         extra_edits: Iterable[Edit] = (),
-    ) -> Run:
+    ) -> TestRun:
         """Runs the tests with some units negated.
 
         Args:
@@ -139,7 +139,7 @@ class CheckedRuns:
             timeout_s=self._timeout_s,
         )
 
-    def reports(self, run: Run) -> dict[str, Mapping[int, CheckReport]]:
+    def reports(self, run: TestRun) -> dict[str, Mapping[int, CheckReport]]:
         """Returns the reports of the checks that each expected test executed, by test."""
         return {
             test: run.checks(self.name(test, run))
@@ -171,7 +171,7 @@ class CheckedRuns:
             checks[function][number] = check
         return checks
 
-    def drop_failing_checks(self) -> list[Run]:
+    def drop_failing_checks(self) -> list[TestRun]:
         """Drops checks that fail or are not executed with the gold patch; returns two new runs."""
         if not self.is_recorded:
             return [self.run(), self.run()]
@@ -184,7 +184,7 @@ class CheckedRuns:
         self.checks = [pair for n, pair in enumerate(self.checks) if n in executed_checks]
         return [run, self.run()]
 
-    def _drop_cause(self, run: Run) -> bool:
+    def _drop_cause(self, run: TestRun) -> bool:
         """Drops failed checks, or else one possible cause of failures that the first run lacks.
 
         The cause can be the new ids of rows, the option ``--assert=plain`` or the checks of the
@@ -215,7 +215,7 @@ class CheckedRuns:
         self.is_plain = len(self.checks) < num_checks  # the option was perhaps not the cause
         return self.is_plain
 
-    def _broken_tests(self, run: Run) -> set[str]:
+    def _broken_tests(self, run: TestRun) -> set[str]:
         """Returns the expected tests that passed in the first run and do not pass in ``run``."""
         return {
             test

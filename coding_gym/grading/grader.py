@@ -153,7 +153,7 @@ def _graded(
     selection = Selection()
     try:
         is_challenged = challenge != "none" and not task.impossible_test
-        selection = tree.select(patch, is_challenged=is_challenged)
+        selection = tree.select_graded(patch, is_challenged=is_challenged)
         if selection.patch.is_empty:
             only_tests = "only tests, their configuration or data were changed"
             detail = only_tests if selection.dropped_paths else "nothing was changed"
@@ -195,7 +195,7 @@ def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
     if not tree.is_negatable or task.impossible_test:
         return Plan()
     try:
-        selection = tree.select(Patch(task.gold_patch))
+        selection = tree.select_graded(Patch(task.gold_patch))
         _check_dropped(task, tree, selection)
         if selection.patch.is_empty:
             return Plan()

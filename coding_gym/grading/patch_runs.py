@@ -9,7 +9,7 @@ from random import Random
 from coding_gym.grade import Grade, GradeReason, Level, TestStatus
 from coding_gym.grading.challenge import Outcome
 from coding_gym.grading.plan import Plan
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 from coding_gym.grading.tree import TestTree
 from coding_gym.grading.verdict import judge
 from coding_gym.patch import Patch
@@ -93,7 +93,7 @@ class PatchRuns:
                 outcomes[test] = [outcome]
         return outcomes
 
-    def _run_tests(self, negated: Collection[int], tests: Sequence[str]) -> Run:
+    def _run_tests(self, negated: Collection[int], tests: Sequence[str]) -> TestRun:
         """Runs tests; runs all tests once more if `_may_be_flaky` holds for every failed test."""
         run = self._run_once(negated, tests)
         if not run.is_whole:
@@ -110,7 +110,7 @@ class PatchRuns:
             self.outcomes.setdefault(test, []).append(outcome)
         return run
 
-    def _run_once(self, negated: Collection[int], tests: Sequence[str]) -> Run:
+    def _run_once(self, negated: Collection[int], tests: Sequence[str]) -> TestRun:
         challenge = self.plan.challenge
         rewrite = partial(challenge.rewritten, negated=negated)
         return self.tree.run(
@@ -121,7 +121,7 @@ class PatchRuns:
             is_plain=self.plan.is_plain,
         )
 
-    def _outcome(self, test: str, run: Run, negated: Collection[int]) -> Outcome:
+    def _outcome(self, test: str, run: TestRun, negated: Collection[int]) -> Outcome:
         outcome = self.plan.challenge.outcome(test, run, negated)
         if outcome.status is TestStatus.XFAILED and test in self.plan.xfailing:
             return Outcome(status=TestStatus.PASSED)
@@ -152,7 +152,7 @@ class PatchRuns:
         return self.rng.sample(negatable, min(size, len(negatable)))
 
     def _grade(
-        self, run: Run, outcomes: Mapping[str, Sequence[Outcome]], *, is_verified: bool
+        self, run: TestRun, outcomes: Mapping[str, Sequence[Outcome]], *, is_verified: bool
     ) -> Grade:
         statuses, messages = {}, {}
         for test in self.task.expected_tests:
@@ -176,7 +176,7 @@ class PatchRuns:
             plan=self.plan.digest,
         )
 
-    def _status(self, test: str, num_passed: int, run: Run) -> TestStatus:
+    def _status(self, test: str, num_passed: int, run: TestRun) -> TestStatus:
         """Returns the status of a test that passed all its runs, whose number is ``num_passed``."""
         if not run.is_whole:
             return TestStatus.MISSING

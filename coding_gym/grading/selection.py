@@ -33,7 +33,7 @@ class Selection:
     data: Mapping[str, str] = field(default_factory=dict)
 
 
-def select(
+def select_graded(
     task: Task,
     patch: Patch,
     *,

@@ -10,7 +10,7 @@ from coding_gym.grading.challenge import Challenge, Unit
 from coding_gym.grading.checked_runs import CheckedRuns
 from coding_gym.grading.negation import subject_of
 from coding_gym.grading.number_choice import new_words
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 
 _NUM_DRAWS = 4  # successful in a row
 _MAX_DRAWS = 24
@@ -144,7 +144,7 @@ class UnitChoice:
         is_expected = all(o.status is TestStatus.PASSED for o in outcomes.values())
         return is_expected and not rejected
 
-    def _breaking_unit(self, run: Run, active: Sequence[int]) -> int:
+    def _breaking_unit(self, run: TestRun, active: Sequence[int]) -> int:
         """Returns the number of an active unit that makes a run incomplete or edits test files."""
         if run.timed_out:  # the report has the start of the test that ran then, and no end
             names = {test: self._runs.name(test, run) for test in self._reached}
@@ -158,7 +158,7 @@ class UnitChoice:
             active = active[middle:] if is_whole else active[:middle]
         return active[0]
 
-    def _last_executed(self, test: str, run: Run, units: Mapping[int, Unit]) -> int:
+    def _last_executed(self, test: str, run: TestRun, units: Mapping[int, Unit]) -> int:
         """Returns the number of the unit whose checks a test executed last, if it executed any."""
         reports = run.checks(self._runs.name(test, run))
         executed_units = [n for n, unit in units.items() if reports.keys() & {*unit.checks}]
@@ -173,7 +173,7 @@ class UnitChoice:
         statuses = {challenge.outcome(test, run, negated).status for test in tests}
         return run.is_whole and statuses == {TestStatus.PASSED}
 
-    def _clear_bits(self, tests: Sequence[str], run: Run, negated: Collection[int]) -> set[str]:
+    def _clear_bits(self, tests: Sequence[str], run: TestRun, negated: Collection[int]) -> set[str]:
         """Clears ``is_bit`` of units whose checks pass at base; returns the tests that passed."""
         challenge = self._challenge
         passed_tests = set()

@@ -24,7 +24,7 @@ from coding_gym.grading import grade, grader, new_plan
 from coding_gym.grading.calibration import calibrate
 from coding_gym.grading.challenge import Challenge, Unit
 from coding_gym.grading.plan import plan_key
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 from coding_gym.patch import Patch
 from coding_gym.rewards import fraction_passed
 from coding_gym.sandbox import open_sandbox
@@ -136,7 +136,7 @@ def _flaky_tree(functions: dict[str, tuple[str, ...]]) -> Any:
     """Returns a fake tree of three tests; the last test fails in every second run."""
     runs, files = count(), {"test_x.py": _FLAKY_FILE.encode()}
 
-    def run(_: Patch, rewrite: Any = None, **__: object) -> Run:
+    def run(_: Patch, rewrite: Any = None, **__: object) -> TestRun:
         text = (files | (rewrite(files) if rewrite else {}))["test_x.py"].decode()
         passes = {
             _B: "assert f(3)\n" in text,
@@ -147,7 +147,7 @@ def _flaky_tree(functions: dict[str, tuple[str, ...]]) -> Any:
             test: TestStatus.PASSED if has_passed else TestStatus.FAILED
             for test, has_passed in passes.items()
         }
-        return Run(ended=True, files=files, statuses=statuses)
+        return TestRun(ended=True, files=files, statuses=statuses)
 
     ids = {test: (test,) for test in (_B, _C, _FLAKY)} | functions
     return mock.Mock(run=run, runner=mock.Mock(records=False, function_ids=lambda *_: ids))

@@ -16,7 +16,7 @@ from grading_fixtures import FIXED, TASK, graded, graded_gold, with_hidden
 from coding_gym.errors import GradingError
 from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading import calibration, grade, new_plan
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 from coding_gym.grading.runners import pytest_runner
 from coding_gym.grading.selection import Selection
 from coding_gym.grading.supervision import run_tests
@@ -75,9 +75,9 @@ def test_negation_that_hangs_takes_one_time_limit(store: TemplateStore) -> None:
     )
     task = with_hidden(tests, *(f"test_{n}" for n in range(20)))
     task = replace(task, pass_to_pass=with_hidden(tests, "test_all").fail_to_pass)
-    runs: list[Run] = []
+    runs: list[TestRun] = []
 
-    def run(tree: TestTree, *args: Any, **options: Any) -> Run:
+    def run(tree: TestTree, *args: Any, **options: Any) -> TestRun:
         runs.append(original_run(tree, *args, **options))
         return runs[-1]
 
@@ -106,16 +106,16 @@ def test_concurrent_grades_of_a_process_are_limited(
     barrier, lock = threading.Barrier(limit), threading.Lock()
     num_active, counts = [0], []
 
-    def select(*_: object, **__: object) -> Selection:
+    def select_graded(*_: object, **__: object) -> Selection:
         with lock:
             num_active[0] += 1
             counts.append(num_active[0])
         barrier.wait(60)  # ends when the maximum number of threads wait
         with lock:
             num_active[0] -= 1
-        return Selection(Patch(), ())
+        return Selection()
 
-    monkeypatch.setattr(TestTree, "select", select)
+    monkeypatch.setattr(TestTree, "select_graded", select_graded)
     template = store.get(TASK)
     with ThreadPoolExecutor(3 * limit) as pool:
         list(pool.map(lambda _: grade(TASK, template, Patch()), range(3 * limit)))
