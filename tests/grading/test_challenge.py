@@ -15,6 +15,7 @@ from grading_fixtures import (
     TASK,
     graded_gold,
     made_task,
+    patch_of,
     with_hidden,
 )
 
@@ -347,6 +348,8 @@ def test_repair_resolves_a_task_with_unusual_tests(
 
 
 PARTIAL = FIXED.replace("- discount", "- min(discount, 3)")
+NOT_RUN = "import _pytest.python\n\n_pytest.python.Function.runtest = lambda self: None\n"
+CHEAT = patch_of({"cart.py": f"{BASE['cart.py']}\n\n{NOT_RUN}"})
 ONE = "from cart import total\n\n\ndef test_total():\n    assert total([9], 2) == 7\n"
 TEN = "from cart import total\n\n\n" + "\n\n".join(
     f"def test_{number}():\n    assert total([{number}], 1) == {number - 1}\n"
@@ -396,6 +399,17 @@ def test_uncalibrated_plan_is_made_once(
     verdict = grade(task, store.get(task), _patch(FIXED))
     assert spy.call_count == 2  # the first normalises the patch, the second runs the tests
     assert verdict.levels == {"structure": 1}
+
+
+def test_grades_are_equal_in_any_order(store: TemplateStore) -> None:
+    sources = {"gold": FIXED, "partial": PARTIAL, "base": BASE["cart.py"] + "\n"}
+    patches = {name: _patch(source) for name, source in sources.items()}
+    patches |= {"cheat": CHEAT}
+    verdicts = [
+        {name: str(grade(TASK, store.get(TASK), patches[name]).reason) for name in order}
+        for order in (list(patches), list(patches)[::-1])
+    ]
+    assert verdicts[0] == verdicts[1]
 
 
 def test_test_that_reads_its_source_keeps_plain_assertions(
