@@ -15,14 +15,13 @@ from coding_gym.errors import (
     SandboxUnavailableError,
     UnknownNameError,
 )
-from coding_gym.grade import Grade, GradeReason, Level, TestStatus
+from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading.calibration import calibrate
 from coding_gym.grading.patch_runs import PatchRuns
 from coding_gym.grading.plan import Plan, plan_key, stored_plan
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.selection import Selection
 from coding_gym.grading.tree import TestTree
-from coding_gym.grading.verdict import judge
 from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.workspace import Template
@@ -161,12 +160,9 @@ def _graded(
         plan = Plan()
         if is_challenged:
             plan = stored_plan(task, template, lambda: _new_plan(task, template, tree))
-        if plan.is_calibrated:
-            stable = tuple(test for test in task.pass_to_pass if test not in plan.unstable)
-            stable_task = replace(task, pass_to_pass=stable)
-            verdict = PatchRuns(stable_task, tree, selection.patch, plan, rng).verdict(challenge)
-        else:
-            verdict = _graded_plainly(task, tree, selection.patch)
+        stable = tuple(test for test in task.pass_to_pass if test not in plan.unstable)
+        stable_task = replace(task, pass_to_pass=stable)
+        verdict = PatchRuns(stable_task, tree, selection.patch, plan, rng).verdict(challenge)
     except PatchError as error:
         verdict = _refusal(GradeReason.PATCH_NOT_APPLIED, str(error))
     return _with_dropped(verdict, selection)
@@ -195,43 +191,11 @@ def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
     if not tree.is_negatable or task.impossible_test:
         return Plan()
     try:
-        selection = tree.select_graded(Patch(task.gold_patch))
-        _check_dropped(task, tree, selection)
-        if selection.patch.is_empty:
-            return Plan()
+        gold = tree.select_graded(Patch(task.gold_patch))
         rng = Random(plan_key(task, template))  # noqa: S311 - no secret: the same plan everywhere
-        return calibrate(task, tree, selection.patch, rng)
+        return calibrate(task, tree, gold, rng)
     except PatchError:
         return Plan()
-
-
-def _check_dropped(task: Task, tree: TestTree, gold: Selection) -> None:
-    """Checks that no fail-to-pass test needs a dropped change of the gold patch.
-
-    Raises:
-        GradingError: A fail-to-pass test fails without the gold patch's change of a test file.
-    """
-    files = {*tree.paths}.intersection(gold.dropped_paths)
-    if not files:
-        return
-    run = tree.run(gold.patch)
-    failed_tests = [t for t in task.fail_to_pass if run.status(t) is not TestStatus.PASSED]
-    if run.is_whole and failed_tests:
-        raise GradingError(
-            f"task {task.task_id} cannot be graded: {failed_tests[0]} needs the gold patch's "
-            f"change of {min(files)}, and patches must not change a file of expected tests; "
-            "remedy: move these tests into another file"
-        )
-
-
-def _graded_plainly(task: Task, tree: TestTree, patch: Patch) -> Grade:
-    """Returns the grade from one run of the original tests."""
-    run = tree.run(patch)
-    levels = {str(Level.STRUCTURE): len(task.fail_to_pass)} if task.fail_to_pass else {}
-    statuses = {test: run.status(test) for test in task.expected_tests}
-    verdict = judge(task, statuses, {test: run.message(test) for test in statuses}, run)
-    # One run verifies tests that cannot be negated; other tests need a challenge.
-    return replace(verdict, levels=levels, is_verified=run.has_ended and not tree.is_negatable)
 
 
 def _graded_as_impossible(verdict: Grade, test: str) -> Grade:

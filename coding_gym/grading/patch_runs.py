@@ -55,7 +55,9 @@ class PatchRuns:
         """
         if not self.plan.challenge.units:
             run = self._run_tests((), self.task.expected_tests)
-            return self._grade(run, self.outcomes, is_verified=False)
+            # One run verifies tests that cannot be negated; other tests need a challenge.
+            is_verified = run.has_ended and not self.tree.is_negatable
+            return self._grade(run, self.outcomes, is_verified=is_verified)
         if self.plan.is_alone:
             early, late = self.task.fail_to_pass, self.task.pass_to_pass
         else:
@@ -78,7 +80,9 @@ class PatchRuns:
             return self._grade(run, self._decided(early), is_verified=False)
         # If no fail-to-pass test passes, the results of late tests would reveal the draw.
         graded = self.outcomes if self._has_passing_test() else early
-        return self._grade(run, {test: self.outcomes[test] for test in graded}, is_verified=True)
+        is_verified = Level.STRUCTURE not in self.plan.counts(self.task.fail_to_pass)
+        outcomes = {test: self.outcomes[test] for test in graded}
+        return self._grade(run, outcomes, is_verified=is_verified)
 
     def _decided(self, early: Iterable[str]) -> Mapping[str, Sequence[Outcome]]:
         """Returns the outcomes of failed tests that do not depend on the draw.
@@ -162,18 +166,17 @@ class PatchRuns:
             statuses[test] = failure.status if failure else self._status(test, len(results), run)
             messages[test] = failure.message if failure else ""
         verdict = judge(self.task, statuses, messages, run)
-        levels = self.plan.counts(self.task.fail_to_pass)
         forged_tests = [test for test in outcomes if self._is_forged(test, outcomes[test])]
         if forged_tests:
             detail = f"an assertion passed both as written and negated, in test {forged_tests[0]}"
             verdict = replace(verdict, resolved=False, reason=GradeReason.TAMPERED, detail=detail)
         return replace(
             verdict,
-            levels=levels,
+            levels=self.plan.counts(self.task.fail_to_pass),
             bits=self.plan.num_bits(self.task.fail_to_pass),
             weakest_bits=self.plan.weakest_bits(self.task.fail_to_pass),
-            is_verified=is_verified and Level.STRUCTURE not in levels,
-            plan=self.plan.digest,
+            is_verified=is_verified,
+            plan=self.plan.digest if self.plan.is_calibrated else "",
         )
 
     def _status(self, test: str, num_passed: int, run: TestRun) -> TestStatus:

@@ -21,11 +21,12 @@ from grading_fixtures import (
 
 from coding_gym.errors import GradingError
 from coding_gym.grade import GradeReason, Level, TestStatus
-from coding_gym.grading import grade, grader, new_plan
+from coding_gym.grading import NO_REPAIR, grade, grader, new_plan
 from coding_gym.grading.calibration import calibrate
 from coding_gym.grading.challenge import Challenge, Unit
 from coding_gym.grading.plan import plan_key
 from coding_gym.grading.report import TestRun
+from coding_gym.grading.selection import Selection
 from coding_gym.patch import Patch
 from coding_gym.rewards import fraction_passed
 from coding_gym.sandbox import open_sandbox
@@ -151,7 +152,8 @@ def _flaky_tree(functions: dict[str, tuple[str, ...]]) -> Any:
         return TestRun(ended=True, files=files, statuses=statuses)
 
     ids = {test: (test,) for test in (_B, _C, _FLAKY)} | functions
-    return mock.Mock(run=run, runner=mock.Mock(records=False, function_ids=lambda *_: ids))
+    runner = mock.Mock(records=False, function_ids=lambda *_: ids)
+    return mock.Mock(run=run, runner=runner, paths=())
 
 
 @pytest.mark.parametrize(
@@ -169,7 +171,7 @@ def test_only_stable_fail_to_pass_tests_have_units(
     functions: dict[str, tuple[str, ...]],
 ) -> None:
     task = replace(TASK, fail_to_pass=fail_to_pass, pass_to_pass=pass_to_pass)
-    plan = calibrate(task, _flaky_tree(functions), Patch(), Random(1))
+    plan = calibrate(task, _flaky_tree(functions), Selection(NO_REPAIR), Random(1))
     assert plan.unstable == (_FLAKY,)
     stable = [(test,) for test in fail_to_pass if test != _FLAKY]
     assert sorted(unit.tests for unit in plan.challenge.units) == stable
