@@ -43,9 +43,7 @@ class Level(StrEnum):
     """The kinds of negation, the strongest first; a correct program fails a negated test."""
 
     VALUE = "value"  # a slightly different value is expected
-    ERROR = "error"  # another error is expected
-    POLARITY = "polarity"  # the assertion is reversed, or an improbable value is expected
-    END = "end"  # a failing assertion is appended
+    KNOWN = "known"  # another negation, which a reader of the test recognises
     STRUCTURE = "structure"  # the test cannot be negated
 
 

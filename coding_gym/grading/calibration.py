@@ -6,45 +6,49 @@ from time import perf_counter
 
 from coding_gym.errors import GradingError
 from coding_gym.grade import TestStatus
-from coding_gym.grading.checked_runs import USUAL_RUNS, CheckedRuns
+from coding_gym.grading.candidates import CandidateFinder, reached_checks
+from coding_gym.grading.checked_runs import CheckedRuns
 from coding_gym.grading.plan import Plan
-from coding_gym.grading.report import Run
-from coding_gym.grading.slots import SlotFinder, reached_checks
+from coding_gym.grading.report import TestRun
+from coding_gym.grading.selection import Selection
 from coding_gym.grading.tree import TestTree
 from coding_gym.grading.unit_choice import UnitChoice
-from coding_gym.patch import Patch
 from coding_gym.task import Task
 
 _log = logging.getLogger(__name__)
+_USUAL_RUNS = 20  # of the tests, in a typical calibration
 _LONG_S = 300.0  # `calibrate` logs a warning if it will probably take longer
 
 
-def calibrate(task: Task, tree: TestTree, gold: Patch, rng: Random) -> Plan:
+def calibrate(task: Task, tree: TestTree, gold: Selection, rng: Random) -> Plan:
     """Returns the plan of a task.
 
-    The plan is not calibrated if the first run with the gold patch is incomplete, or if no test
-    passes in every run.
+    The plan is not calibrated if no change of the gold patch is graded, if the first run with it is
+    incomplete, or if no test passes in every run.
 
     Args:
         task: The task.
         tree: The base tree, which runs the tests.
-        gold: The graded part of the gold patch.
+        gold: The graded part and the dropped part of the gold patch.
         rng: Source of random choices.
 
     Raises:
-        GradingError: The tests do not start with the gold patch, their run is killed, or all runs
-            together take too long.
+        GradingError: The tests do not start with the gold patch, their run is killed, or a
+            fail-to-pass test needs the gold patch's change of a test file, which is dropped.
     """
+    if gold == Selection():
+        return Plan()
     start = perf_counter()
-    first = tree.run(gold)
+    first = tree.run(gold.patch)
     duration_s = perf_counter() - start
     _check_first_run(first)
-    if not first.is_whole:
+    _check_dropped(task, tree, gold, first)
+    if gold.patch.is_empty or not first.is_whole:
         return Plan()
-    if USUAL_RUNS * duration_s > _LONG_S:
+    if _USUAL_RUNS * duration_s > _LONG_S:
         text = "the plan of %s takes about %d test runs of %.0f s; later grades reuse this plan"
-        _log.warning(text, task.task_id, USUAL_RUNS, duration_s)
-    return _plan(CheckedRuns(task, tree, gold, first, duration_s), rng)
+        _log.warning(text, task.task_id, _USUAL_RUNS, duration_s)
+    return _plan(CheckedRuns(task, tree, gold.patch, first, duration_s), rng)
 
 
 def _plan(checked: CheckedRuns, rng: Random) -> Plan:
@@ -53,22 +57,21 @@ def _plan(checked: CheckedRuns, rng: Random) -> Plan:
     runs = [checked.first, *checked.drop_failing_checks()]
     statuses = {t: {run.status(checked.name(t, run)) for run in runs} for t in task.expected_tests}
     stable = [test for test in statuses if statuses[test] == {TestStatus.PASSED}]
-    flaky = [t for t in statuses if TestStatus.PASSED in statuses[t] and t not in stable]
-    unstable = [test for test in flaky if test in task.fail_to_pass]
+    unstable = [t for t in statuses if TestStatus.PASSED in statuses[t] and t not in stable]
     if not stable:
         return Plan()
-    reached = reached_checks(checked, [*stable, *unstable], runs[-1])
-    slots = SlotFinder(checked, reached, rng).slots()
-    slots = [slot for slot in slots if not {*slot.unit.tests} <= {*unstable}]
-    choice = UnitChoice(checked, reached, slots, stable, rng)
+    graded_tests = [*stable, *(test for test in unstable if test in task.fail_to_pass)]
+    reached = reached_checks(checked, graded_tests, runs[-1])
+    candidates = CandidateFinder(checked, reached, rng).find()
+    candidates = [units for units in candidates if not {*units[0].tests} <= {*unstable}]
+    choice = UnitChoice(checked, reached, candidates, stable, rng)
     is_alone = False
-    if slots:
+    if candidates:
         choice.choose()
         is_alone = choice.verify_alone()
     return Plan(
         is_calibrated=True,
         challenge=choice.final_challenge(),
-        excluded=tuple(test for test in flaky if test not in unstable),
         unstable=tuple(unstable),
         xfailing=tuple(t for t in statuses if statuses[t] == {TestStatus.XFAILED}),
         is_plain=checked.is_plain,
@@ -76,10 +79,22 @@ def _plan(checked: CheckedRuns, rng: Random) -> Plan:
     )
 
 
-def _check_first_run(run: Run) -> None:
+def _check_first_run(run: TestRun) -> None:
     """Raises a `GradingError` if the tests did not run: an empty plan would challenge no patch."""
     if run.start_error:
         raise GradingError(f"the tests do not start with the gold patch: {run.start_error}")
     if run.timed_out or run.out_of_memory or run.is_lost:
         end = "timed out" if run.timed_out else "was killed"
         raise GradingError(f"the run of the tests with the gold patch {end}")
+
+
+def _check_dropped(task: Task, tree: TestTree, gold: Selection, run: TestRun) -> None:
+    """Raises a `GradingError` if a fail-to-pass test fails without a dropped change."""
+    files = {*tree.paths}.intersection(gold.dropped_paths)
+    failed_tests = [t for t in task.fail_to_pass if run.status(t) is not TestStatus.PASSED]
+    if files and run.is_whole and failed_tests:
+        raise GradingError(
+            f"task {task.task_id} cannot be graded: {failed_tests[0]} needs the gold patch's "
+            f"change of {min(files)}, and patches must not change a file of expected tests; "
+            "remedy: move these tests into another file"
+        )

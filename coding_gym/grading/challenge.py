@@ -7,15 +7,13 @@ report has to guess which checks are negated. Terms of this package:
 - **check**: one assertion of a test; it records its outcome, and the test continues.
 - **negated**: changed so that a correct program fails it; an unchanged check is *original*.
 - **unit**: edits that negate one check, or all checks that use one row of a parameter table.
-- **slot**: a check or a row to negate. Its *candidates* are units, from which calibration chooses.
+- **candidates**: the units that can negate a check or a row; calibration chooses one of them.
 - **version**: the test files with some units negated; each unit is negated in one of two versions.
 - **draw**: the secret random choice of the version that negates a unit.
 - **bit**: a unit whose draw neither the source nor the base reveals, so a forger has to guess it.
-- **side**: above or below the base's number. A unit has the side of its original number, if its
-  near miss is on the other side.
 - **proof**: a unit whose checks pass in both versions only if a program forges their outcomes.
 - **near miss**: a wrong expected value that looks like the right value.
-- **level**: the kind of negation, from ``value`` (near misses) to ``structure`` (no negation).
+- **level**: ``value`` (a near miss), ``known`` (another negation) or ``structure`` (no negation).
 - **sample**: the pass-to-pass tests that a grade runs in both versions.
 - **plan**: the challenge of a task and facts about its tests, made once and stored.
 - **calibration**: the test runs, with the gold patch and at base, that make a plan.
@@ -28,15 +26,36 @@ from hashlib import sha256
 from random import Random
 
 from coding_gym.grade import Level, TestStatus
-from coding_gym.grading.negation import CheckPlace, Unit, decoded
-from coding_gym.grading.report import CheckReport, Run
+from coding_gym.grading.report import CheckReport, TestRun
 from coding_gym.source_text import Edit, apply_edits
 
-RECORDER = "__checks__"
-"""Name of the list of checks (context managers) in the test process; its plugin sets it."""
 _NOT_REACHED = "an assertion of the test was not reached"
 _FAILED = "an assertion failed"
 _FORGED = "a negated assertion passed"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Unit:
+    """Edits that negate checks, with one draw.
+
+    Attributes:
+        edits: The edits, all of one test file.
+        checks: The numbers of the checks that the edits negate.
+        tests: The tests that execute these checks.
+        level: The kind of negation.
+        is_bit: Whether neither the source nor the base reveals which version is the original.
+        is_mirrored: Whether the base's number lies between the original number and the near miss.
+        is_proof: Whether checks that pass in both versions prove a forgery: each version compares
+            exactly with a literal, and no honest value equals two different literals.
+    """
+
+    edits: tuple[Edit, ...]
+    checks: tuple[int, ...] = ()
+    tests: tuple[str, ...] = ()
+    level: Level
+    is_bit: bool = False
+    is_mirrored: bool = False
+    is_proof: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,29 +91,22 @@ class Challenge:
     """The checks and units of a task's tests.
 
     Attributes:
-        checks: The locations of the checks, by number.
         units: The units, by number.
         reached: The numbers of the checks that each test reaches with a correct program.
         names: Neutral ids of parametrised tests whose ids reveal expected values, by original id.
-        shape: Edits of both versions, which give the tests in ``names`` their neutral ids.
+        edits: Edits of both versions: checks record their outcomes, and the tests in ``names`` have
+            their neutral ids.
+        num_checks: The number of checks that record their outcomes. If it is 0, a failed check ends
+            its test, and each function has at most one check and one unit.
         digests: SHA-256 of the test files, by path; the edits are valid only for this content.
-        is_recorded: Whether checks record their outcomes. If not, a failed check ends its test, and
-            each function has at most one check and one unit.
     """
 
-    checks: tuple[CheckPlace, ...] = ()
     units: tuple[Unit, ...] = ()
     reached: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     names: Mapping[str, str] = field(default_factory=dict)
-    shape: tuple[Edit, ...] = ()
+    edits: tuple[Edit, ...] = ()
+    num_checks: int = 0
     digests: Mapping[str, str] = field(default_factory=dict)
-    is_recorded: bool = True
-
-    @property
-    def is_consistent(self) -> bool:
-        """Whether all numbers of checks are indices of `checks`; a stored plan can be damaged."""
-        numbers = {number for unit in self.units for number in unit.checks}
-        return numbers.union(*self.reached.values()) <= {*range(len(self.checks))}
 
     def level(self, test: str) -> Level:
         """Returns the level of the strongest unit of a test; ``STRUCTURE`` without units."""
@@ -103,9 +115,10 @@ class Challenge:
 
     def num_bits(self, tests: Collection[str]) -> int:
         """Returns the number of bits that a program has to guess to forge all of these tests."""
-        sides = [unit.side for unit in self.units_of(tests) if unit.is_bit]
-        # Units with a side are one bit together, because all of them can have the same side.
-        return sides.count(0) + (1 if any(sides) else 0)
+        bits = [unit for unit in self.units_of(tests) if unit.is_bit]
+        num_mirrored = sum(unit.is_mirrored for unit in bits)
+        # One guess of the direction in which the base errs can decide all mirrored units.
+        return len(bits) - max(0, num_mirrored - 1)
 
     def unit_numbers(self, tests: Collection[str]) -> list[int]:
         """Returns the numbers of the units of these tests, sorted and without repeats."""
@@ -131,64 +144,29 @@ class Challenge:
             negated: The numbers of the units to negate.
             extra_edits: Further edits.
         """
-        edits = [*self.shape, *extra_edits]
+        edits = [*self.edits, *extra_edits]
         for number in negated:
             edits += self.units[number].edits
-        for number, check in enumerate(self.checks if self.is_recorded else ()):
-            recorder = f"{RECORDER}[{number}]"
-            wrapper = f"{recorder}, " if check.is_item else f"with {recorder}: "
-            edits.append(Edit(check.path, check.offset, check.offset, wrapper))
         contents: dict[str, bytes] = {}
         for path, data in files.items():
             if self.digests.get(path) == sha256(data).hexdigest():
                 file_edits = [edit for edit in edits if edit.path == path]
-                contents[path] = apply_edits(decoded(data), file_edits, keeps_lines=True).encode()
+                text = data.decode("utf-8-sig")
+                contents[path] = apply_edits(text, file_edits, keeps_lines=True).encode()
         return contents
 
-    def outcome(self, test: str, run: Run, negated: Collection[int]) -> Outcome:
+    def outcome(self, test: str, run: TestRun, negated: Collection[int]) -> Outcome:
         """Returns the outcome of a test in a run that negates some units."""
         name = self.names.get(test, test)
         status = run.status(name)
-        negated_checks: dict[int, bool] = {}  # `Unit.is_every`, by the number of the negated check
-        for number in self._units_by_test.get(test, ()):
-            if number in negated:
-                unit = self.units[number]
-                negated_checks |= dict.fromkeys(unit.checks, unit.is_every)
-        if not self.is_recorded:
-            checks = self.reached.get(test, ())
-            return _by_status(status, run.message(test), checks, negated_checks.keys())
+        numbers = [number for number in self._units_by_test.get(test, ()) if number in negated]
+        negated_checks = {check for number in numbers for check in self.units[number].checks}
+        checks = self.reached.get(test, ())
+        if not self.num_checks:
+            return _by_status(status, run.message(test), checks, negated_checks)
         if status is not TestStatus.PASSED:
             return Outcome(status=status, message=run.message(name), failed=True)
-        return self._by_checks(test, run.checks(name), negated_checks)
-
-    def _by_checks(
-        self, test: str, reports: Mapping[int, CheckReport], negated_checks: Mapping[int, bool]
-    ) -> Outcome:
-        """Returns the outcome of a test that passed, according to the reports of its checks."""
-        passed, wrongly_passed, failures = set(), set(), dict[int, str]()
-        for check in self.reached.get(test, ()):
-            report = reports.get(check, CheckReport())
-            if not report.num_passed and not report.num_failed:
-                if not self.checks[check].is_optional:
-                    failures[check] = _NOT_REACHED
-            elif check in negated_checks:
-                is_every = negated_checks[check]
-                if not report.num_failed or (is_every and report.num_passed):
-                    wrongly_passed.add(check)
-            elif report.num_failed:
-                failures[check] = report.message or _FAILED
-            else:
-                passed.add(check)
-        messages = failures or dict.fromkeys(wrongly_passed, _FORGED)
-        first_wrong = min(messages, default=-1)
-        return Outcome(
-            status=TestStatus.FAILED if messages else TestStatus.PASSED,
-            message=messages.get(first_wrong, ""),
-            passed=frozenset(passed),
-            wrongly_passed=frozenset(wrongly_passed),
-            failed=bool(failures),
-            first_wrong=first_wrong,
-        )
+        return _by_checks(run.checks(name), checks, negated_checks)
 
     @cached_property
     def _units_by_test(self) -> dict[str, list[int]]:
@@ -197,6 +175,34 @@ class Challenge:
             for test in unit.tests:
                 numbers.setdefault(test, []).append(number)
         return numbers
+
+
+def _by_checks(
+    reports: Mapping[int, CheckReport], checks: Sequence[int], negated_checks: Set[int]
+) -> Outcome:
+    """Returns the outcome of a test that passed, according to the reports of its checks."""
+    passed, wrongly_passed, failures = set(), set(), dict[int, str]()
+    for check in checks:
+        report = reports.get(check, CheckReport())
+        if not report.num_passed and not report.num_failed:
+            failures[check] = _NOT_REACHED
+        elif check in negated_checks:
+            if report.num_passed:
+                wrongly_passed.add(check)
+        elif report.num_failed:
+            failures[check] = report.message or _FAILED
+        else:
+            passed.add(check)
+    messages = failures or dict.fromkeys(wrongly_passed, _FORGED)
+    first_wrong = min(messages, default=-1)
+    return Outcome(
+        status=TestStatus.FAILED if messages else TestStatus.PASSED,
+        message=messages.get(first_wrong, ""),
+        passed=frozenset(passed),
+        wrongly_passed=frozenset(wrongly_passed),
+        failed=bool(failures),
+        first_wrong=first_wrong,
+    )
 
 
 def _by_status(

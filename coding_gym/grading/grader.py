@@ -2,7 +2,6 @@
 
 import os
 import threading
-from collections.abc import Sequence
 from dataclasses import replace
 from random import Random, SystemRandom
 from time import perf_counter
@@ -16,14 +15,13 @@ from coding_gym.errors import (
     SandboxUnavailableError,
     UnknownNameError,
 )
-from coding_gym.grade import Grade, GradeReason, Level, TestStatus
+from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading.calibration import calibrate
 from coding_gym.grading.patch_runs import PatchRuns
 from coding_gym.grading.plan import Plan, plan_key, stored_plan
 from coding_gym.grading.runners import get_runner
 from coding_gym.grading.selection import Selection
 from coding_gym.grading.tree import TestTree
-from coding_gym.grading.verdict import judge
 from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.workspace import Template
@@ -151,40 +149,41 @@ def _graded(
     task: Task, template: Template, tree: TestTree, patch: Patch, challenge: str, rng: Random
 ) -> Grade:
     """Returns the grade, without its duration."""
-    paths: tuple[str, ...] = ()
+    selection = Selection()
     try:
         is_challenged = challenge != "none" and not task.impossible_test
-        selection = tree.select(patch, is_challenged=is_challenged)
-        paths = selection.dropped_paths
+        selection = tree.select_graded(patch, is_challenged=is_challenged)
         if selection.patch.is_empty:
-            changed = "only tests, their configuration or data were" if paths else "nothing was"
-            return _refusal(GradeReason.EMPTY_PATCH, f"{changed} changed", paths)
+            only_tests = "only tests, their configuration or data were changed"
+            detail = only_tests if selection.dropped_paths else "nothing was changed"
+            return _with_dropped(_refusal(GradeReason.EMPTY_PATCH, detail), selection)
         plan = Plan()
         if is_challenged:
             plan = stored_plan(task, template, lambda: _new_plan(task, template, tree))
-        if plan.is_calibrated:
-            stable = tuple(test for test in task.pass_to_pass if test not in plan.excluded)
-            stable_task = replace(task, pass_to_pass=stable)
-            verdict = PatchRuns(stable_task, tree, selection.patch, plan, rng).verdict(challenge)
-        else:
-            verdict = _graded_plainly(task, tree, selection.patch)
+        stable = tuple(test for test in task.pass_to_pass if test not in plan.unstable)
+        stable_task = replace(task, pass_to_pass=stable)
+        verdict = PatchRuns(stable_task, tree, selection.patch, plan, rng).verdict(challenge)
     except PatchError as error:
-        return _refusal(GradeReason.PATCH_NOT_APPLIED, str(error), paths)
-    return replace(verdict, dropped_paths=paths, detail=verdict.detail + _not_graded(paths))
+        verdict = _refusal(GradeReason.PATCH_NOT_APPLIED, str(error))
+    return _with_dropped(verdict, selection)
 
 
-def _not_graded(paths: Sequence[str]) -> str:
-    """Returns the last part of a grade's detail, which names dropped files; "" without files."""
+def _refusal(reason: GradeReason, detail: str) -> Grade:
+    return Grade(resolved=False, reason=reason, detail=detail)
+
+
+def _with_dropped(verdict: Grade, selection: Selection) -> Grade:
+    """Returns a grade with the dropped files, which its detail names."""
+    paths, names = selection.dropped_paths, []
     if not paths:
-        return ""
-    names = ", ".join(p if p.isprintable() else repr(p) for p in paths[:_MAX_NAMED])
+        return verdict
+    for path in paths[:_MAX_NAMED]:
+        name = path if path.isprintable() else repr(path)
+        test = selection.data.get(path)
+        names.append(f"{name} (data of {test})" if test else name)
     more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
-    return f"; not graded: changes of {names}{more}"
-
-
-def _refusal(reason: GradeReason, detail: str, dropped: tuple[str, ...]) -> Grade:
-    detail += _not_graded(dropped)
-    return Grade(resolved=False, reason=reason, detail=detail, dropped_paths=dropped)
+    detail = f"{verdict.detail}; not graded: changes of {', '.join(names)}{more}"
+    return replace(verdict, dropped_paths=paths, detail=detail)
 
 
 def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
@@ -192,43 +191,11 @@ def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
     if not tree.is_negatable or task.impossible_test:
         return Plan()
     try:
-        selection = tree.select(Patch(task.gold_patch))
-        _check_dropped(task, tree, selection)
-        if selection.patch.is_empty:
-            return Plan()
+        gold = tree.select_graded(Patch(task.gold_patch))
         rng = Random(plan_key(task, template))  # noqa: S311 - no secret: the same plan everywhere
-        return calibrate(task, tree, selection.patch, rng)
+        return calibrate(task, tree, gold, rng)
     except PatchError:
         return Plan()
-
-
-def _check_dropped(task: Task, tree: TestTree, gold: Selection) -> None:
-    """Checks that no fail-to-pass test needs a dropped change of the gold patch.
-
-    Raises:
-        GradingError: A fail-to-pass test fails without the gold patch's change of a test file.
-    """
-    files = {*tree.paths}.intersection(gold.dropped_paths)
-    if not files:
-        return
-    run = tree.run(gold.patch)
-    failed_tests = [t for t in task.fail_to_pass if run.status(t) is not TestStatus.PASSED]
-    if run.is_whole and failed_tests:
-        raise GradingError(
-            f"task {task.task_id} cannot be graded: {failed_tests[0]} needs the gold patch's "
-            f"change of {min(files)}, and patches must not change a file of expected tests; "
-            "remedy: move these tests into another file"
-        )
-
-
-def _graded_plainly(task: Task, tree: TestTree, patch: Patch) -> Grade:
-    """Returns the grade from one run of the original tests."""
-    run = tree.run(patch)
-    levels = {str(Level.STRUCTURE): len(task.fail_to_pass)} if task.fail_to_pass else {}
-    statuses = {test: run.status(test) for test in task.expected_tests}
-    verdict = judge(task, statuses, {test: run.message(test) for test in statuses}, run)
-    # One run verifies tests that cannot be negated; other tests need a challenge.
-    return replace(verdict, levels=levels, is_verified=run.has_ended and not tree.is_negatable)
 
 
 def _graded_as_impossible(verdict: Grade, test: str) -> Grade:

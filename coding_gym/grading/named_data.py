@@ -3,7 +3,7 @@
 import ast
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache, lru_cache, partial
 
@@ -113,12 +113,9 @@ def _names(source: str) -> _Names:
 
 
 def data_of_tests(
-    paths: Iterable[str],
-    sources: Iterable[str],
-    test_files: Collection[str],
-    changed_by_gold: Collection[str],
-) -> set[str]:
-    """Returns the paths that are data of the tests.
+    paths: Collection[str], tests: Mapping[str, str], changed_by_gold: Collection[str]
+) -> dict[str, str]:
+    """Returns the paths that are data of the tests, each with a test file that names it.
 
     A test names data by a path relative to the root or to the folder of a test file; a path with a
     slash can also be relative to a folder above a test file. The name protects a file, files that
@@ -131,17 +128,18 @@ def data_of_tests(
 
     Args:
         paths: The paths to classify.
-        sources: The source texts of tests.
-        test_files: The files of the tests.
+        tests: The source texts of the tests, by path.
         changed_by_gold: The files that the gold patch changes.
     """
-    paths, all_names = list(paths), [_names(source) for source in sources]
+    names_by_test = {test: _names(source) for test, source in tests.items()}
+    all_names = names_by_test.values()
     parts = {part for path in (*paths, *changed_by_gold) for part in path.split("/")}
     parts |= {_stem(part) for part in parts}
-    test_folders = {"", *map(posixpath.dirname, test_files)}
+    test_folders = {"", *map(posixpath.dirname, tests)}
     resolve = partial(_resolve, parts=parts, test_folders=test_folders)
     read_paths = resolve(path for names in all_names for path in names.read)
-    named_paths = read_paths | resolve(path for names in all_names for path in names.paths)
+    named_by_test = {t: resolve(names.read | names.paths) for t, names in names_by_test.items()}
+    named_paths = set().union(*named_by_test.values())
     named_stems = {_stem(path) for path in named_paths if "/" in path}
     data_folders = {*test_folders, *read_paths, *map(posixpath.dirname, read_paths)} - {""}
     # The folders above these files and modules belong to the program: all files in the folders, or
@@ -168,7 +166,17 @@ def data_of_tests(
             return True
         return any(folder in names and not is_program(folder, suffix) for folder in _parents(path))
 
-    return {path for path in paths if is_data(path)}
+    return {path: _naming_test(path, named_by_test) for path in paths if is_data(path)}
+
+
+def _naming_test(path: str, named_by_test: Mapping[str, set[str]]) -> str:
+    """Returns the first test that names a data file, its stem or a folder above it."""
+    folders = {*_parents(path)}
+    return next(
+        test
+        for test, names in named_by_test.items()
+        if names & folders or _stem(path) in map(_stem, names)
+    )
 
 
 def _resolve(texts: Iterable[str], parts: set[str], test_folders: set[str]) -> set[str]:

@@ -1,23 +1,25 @@
 """Finds the checks of test functions, and the units that can negate them.
 
-Checks are assert statements, calls of assert methods and ``with raises`` blocks. `Challenge` wraps
-checks: it inserts ``with __checks__[n]:`` on the line of a check in both versions, so the wrapper
-does not reveal the negation.
+Checks are assert statements, calls of assert methods and ``with raises`` blocks, except on branches
+(``if``, ``match``, ``try`` with ``except``), because a correct program may take another branch.
 """
 
 import ast
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from random import Random
 
 from coding_gym import syntax
 from coding_gym.grade import Level
+from coding_gym.grading.challenge import Unit
 from coding_gym.grading.wrong_values import is_literal, near_misses, unlikely_value
 from coding_gym.source_text import Edit, SourceText, apply_edits
 from coding_gym.syntax import Function
 
+RECORDER = "__checks__"
+"""Name of the list of checks (context managers) in the test process; its plugin sets it."""
 _MAX_NEAR_MISSES = 5  # per expected value; each may need a run with the gold patch
 _OPPOSITES = (
     ("assertTrue", "assertFalse"),
@@ -49,21 +51,8 @@ _TOLERANT = re.compile(r"almost|approx|close", re.IGNORECASE)
 _EXACT = re.compile(r"assert |self\.assert(Count|Dict|List|MultiLine|Sequence|Set|Tuple)?Equals?\(")
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class CheckPlace:
-    """The location of a check.
-
-    Attributes:
-        path: The path of the test file.
-        offset: The offset in the file's text at which its wrapper is inserted.
-        is_item: Whether the wrapper is inserted as the first item of a ``with`` statement.
-        is_optional: Whether a correct program may skip the check, because it is on a branch.
-    """
-
-    path: str
-    offset: int
-    is_item: bool = False
-    is_optional: bool = False
+Operands = tuple[ast.expr | None, ast.expr | None]
+"""The actual and the expected value of an assertion; None for each unknown value."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,54 +61,35 @@ class Check:
 
     Attributes:
         node: The statement.
-        where: The location of the statement.
+        path: The path of the test file.
+        offset: The offset in the file's text at which the recorder is inserted.
         actual: The expression of the program's value; None if this expression is not known.
         expected: The expression of the expected value; None if this expression is not known.
-        others: Arguments of an assert call that may be the expected value, without ``expected``.
         is_ending: Whether ``node`` is the last statement of a function without assertions; a false
             assertion after this statement negates the check.
     """
 
     node: ast.stmt
-    where: CheckPlace
+    path: str
+    offset: int
     actual: ast.expr | None = None
     expected: ast.expr | None = None
-    others: tuple[ast.expr, ...] = ()
     is_ending: bool = False
+
+    def recorded(self, number: int) -> Edit:
+        """Returns the edit that makes an item of `RECORDER` record the outcome of the check.
+
+        The edit is part of both versions, so it does not reveal the negation.
+        """
+        recorder = f"{RECORDER}[{number}]"
+        text = f"{recorder}, " if isinstance(self.node, ast.With) else f"with {recorder}: "
+        return Edit(self.path, self.offset, self.offset, text)
 
     @property
     def is_exact(self) -> bool:
         """Whether the check compares two values without a tolerance."""
         text = ast.unparse(self.node)
         return bool(self.actual and _EXACT.match(text) and not _TOLERANT.search(text))
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Unit:
-    """Edits that negate checks, with one draw.
-
-    Attributes:
-        edits: The edits, all of one test file.
-        checks: The numbers of the checks that the edits negate.
-        tests: The tests that execute these checks.
-        level: The kind of negation; ``STRUCTURE`` if programs can skip all its checks.
-        is_bit: Whether neither the source nor the base reveals which version is the original.
-        side: If the base's number lies between the original number and the near miss: 1 if the
-            original number is the greater one, -1 if it is the smaller one. In other cases 0.
-        is_every: Whether each execution of the negated checks must fail; if not, each negated check
-            must fail at least once.
-        is_proof: Whether checks that pass in both versions prove a forgery: each version compares
-            exactly with a literal, and no honest value equals two different literals.
-    """
-
-    edits: tuple[Edit, ...]
-    checks: tuple[int, ...] = ()
-    tests: tuple[str, ...] = ()
-    level: Level
-    is_bit: bool = False
-    side: int = 0
-    is_every: bool = True
-    is_proof: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -160,7 +130,7 @@ class TestFile:
         Raises:
             SyntaxError, ValueError, RecursionError: ``data`` cannot be parsed as Python.
         """
-        text = decoded(data)
+        text = data.decode("utf-8-sig")
         return cls(path, SourceText(text), syntax.parse(text))
 
     def node(self, name: str) -> Function | None:
@@ -210,11 +180,11 @@ class TestFile:
         """
         if any(isinstance(child, ast.Yield | ast.YieldFrom) for child in _nodes_of_function(node)):
             return []
-        checks = list(self._checks(node.body, is_optional=False))
+        checks = list(self._checks(node.body))
         last = node.body[-1]
         if not checks and isinstance(last, ast.Expr | ast.Assign) and self._begins_line(last):
-            where = CheckPlace(path=self.path, offset=self.source.span(last)[0])
-            checks = [Check(node=last, where=where, is_ending=True)]
+            offset = self.source.span(last)[0]
+            checks = [Check(node=last, path=self.path, offset=offset, is_ending=True)]
         return checks
 
     def negations(
@@ -231,13 +201,11 @@ class TestFile:
         if check.is_ending:
             left, right = rng.sample(range(2, 400), 2)
             edit = self.after(check.node, f"; assert {left} == {right}")
-            yield Unit(level=Level.END, edits=(edit,))
+            yield Unit(level=Level.KNOWN, edits=(edit,))
             return
         expected = self._bound_once(node, check.expected) if check.expected else None
         if expected is not None:
             yield from self._near_misses(node, expected, outputs, rng, is_exact=check.is_exact)
-        for argument in check.others:
-            yield from self._near_misses(node, argument, (), rng)
         yield from self._other_errors(check.node)
         if (value := _wanted_value(check)) is not None:
             yield self._unlikely(value, rng, is_exact=check.is_exact)
@@ -260,10 +228,9 @@ class TestFile:
         is_exact: bool = False,
     ) -> Iterator[Unit]:
         is_proof = is_exact and is_literal(expected)
-        misses = near_misses(self.source, _scope(node), expected, outputs, rng)
-        for replacements, is_bit, side in misses[:_MAX_NEAR_MISSES]:
-            edits = tuple(self.replaced(part, text) for part, text in replacements)
-            yield Unit(edits=edits, level=Level.VALUE, is_bit=is_bit, side=side, is_proof=is_proof)
+        misses = near_misses(self.path, self.source, _scope(node), expected, outputs, rng)
+        for unit in misses[:_MAX_NEAR_MISSES]:
+            yield replace(unit, is_proof=is_proof)
 
     def _unlikely(self, value: ast.expr, rng: Random, *, is_exact: bool) -> Unit:
         """Returns a unit that expects an improbable value.
@@ -272,7 +239,7 @@ class TestFile:
         """
         edit = self.replaced(value, unlikely_value(value, rng))
         is_proof = is_exact and is_literal(value)
-        return Unit(level=Level.POLARITY, edits=(edit,), is_proof=is_proof)
+        return Unit(level=Level.KNOWN, edits=(edit,), is_proof=is_proof)
 
     def table(self, node: Function, checks: Sequence[Check]) -> Table | None:
         """Returns the table of a function, if a parameter serves only as an expected value."""
@@ -291,25 +258,26 @@ class TestFile:
                 return Table(name=name, cells=column, ids=ids)
         return None
 
-    def _checks(self, body: Sequence[ast.stmt], *, is_optional: bool) -> Iterator[Check]:
-        inner = partial(self._checks, is_optional=is_optional)
-        where = partial(CheckPlace, path=self.path, is_optional=is_optional)
+    def _checks(self, body: Sequence[ast.stmt]) -> Iterator[Check]:
+        make = partial(Check, path=self.path)
         for statement in body:
             match statement:
                 case ast.With(items=items) if _raises_items(items):
                     if self._can_begin(items[0].context_expr):
                         offset = self.source.span(items[0].context_expr)[0]
-                        yield Check(node=statement, where=where(offset=offset, is_item=True))
+                        yield make(node=statement, offset=offset)
                 case ast.With(body=block) | ast.AsyncWith(body=block) if not _suppresses(statement):
-                    yield from inner(block)
+                    yield from self._checks(block)
                 case ast.Try(body=block, handlers=[], finalbody=final_block):
-                    yield from inner([*block, *final_block])
+                    yield from self._checks([*block, *final_block])
                 case ast.For(body=block) | ast.AsyncFor(body=block) | ast.While(body=block):
-                    yield from inner(block)
-                case ast.If(body=block, orelse=else_block):
-                    yield from self._checks([*block, *else_block], is_optional=True)
+                    yield from self._checks(block)
                 case ast.Assert() | ast.Expr() if self._begins_line(statement):
-                    yield from _assertion(statement, where(offset=self.source.span(statement)[0]))
+                    operands = _operands(statement)
+                    if operands is not None:
+                        offset = self.source.span(statement)[0]
+                        actual, expected = operands
+                        yield make(node=statement, offset=offset, actual=actual, expected=expected)
 
     def _begins_line(self, node: ast.stmt) -> bool:
         return not self.source.before(self.source.span(node)[0]).strip()
@@ -339,16 +307,16 @@ class TestFile:
             expected = call.args[0]
             base = "Warning" if _called(call) in _WARNS else "Exception"
             edit = self.replaced(expected, f"type('Other', ({base},), {{}})")
-            yield Unit(level=Level.ERROR, edits=(edit,))
+            yield Unit(level=Level.KNOWN, edits=(edit,))
 
     def _reversals(self, statement: ast.stmt) -> Iterator[Unit]:
         match statement:
             case ast.Assert(test=test):
-                yield Unit(level=Level.POLARITY, edits=(self._reversed(test),))
+                yield Unit(level=Level.KNOWN, edits=(self._reversed(test),))
             case ast.Expr(value=ast.Call() as call) if (name := _called(call)) in _OPPOSITE_OF:
                 end = self.source.span(call.func)[1]
                 edit = Edit(self.path, end - len(name), end, _OPPOSITE_OF[name])
-                yield Unit(level=Level.POLARITY, edits=(edit,))
+                yield Unit(level=Level.KNOWN, edits=(edit,))
 
     def _reversed(self, test: ast.expr) -> Edit:
         match test:
@@ -367,18 +335,6 @@ class TestFile:
                 return None
             (node,) = classes
         return node
-
-
-def decoded(data: bytes) -> str:
-    """Returns the text of a source file.
-
-    Raises:
-        ValueError: The file is not UTF-8, or has line ends that only the parser recognises.
-    """
-    text = data.decode("utf-8-sig")
-    if "\r" in text.replace("\r\n", ""):
-        raise ValueError("the file has a carriage return without a line feed")
-    return text
 
 
 def names_in(check: Check) -> set[str]:
@@ -413,29 +369,31 @@ def _functions(owner: ast.Module | ast.ClassDef, name: str) -> list[Function]:
     return [n for n in owner.body if isinstance(n, Function) and n.name == name]
 
 
-def _assertion(statement: ast.Assert | ast.Expr, where: CheckPlace) -> Iterator[Check]:
-    """Yields the check of a statement, if the statement is an assertion."""
-    make = partial(Check, node=statement, where=where)
+def _operands(statement: ast.Assert | ast.Expr) -> Operands | None:
+    """Returns the operands of an assertion; None if a statement is no assertion."""
     match statement:
         case ast.Assert(test=test):
-            actual, expected = _compared(test)
-            yield make(actual=actual, expected=expected)
+            return _compared(test)
         case ast.Expr(value=(ast.Call() as call) | ast.Await(value=ast.Call() as call)):
             name = _called(call)
             if name in _RAISES | _WARNS and len(call.args) > 1:
-                yield make()
-            elif name in _OPPOSITE_OF and not _EQUALITY.fullmatch(name):
-                yield make()  # many values pass such an assertion, so a near miss could pass, too
-            elif _is_assertion(call):
-                args = [arg for arg in call.args if not isinstance(arg, ast.Starred)]
-                if _EQUALITY.fullmatch(name) and len(args) > 1:
-                    left, right = args[:2]
-                    expected = _expected_operand(left, right)
-                    yield make(actual=left if right is expected else right, expected=expected)
-                elif args:
-                    yield make(expected=args[-1], others=tuple(args[:-1]))
-                else:
-                    yield make()
+                return None, None
+            if name in _OPPOSITE_OF and not _EQUALITY.fullmatch(name):
+                return None, None  # many values pass it, so a near miss could pass, too
+            if _is_assertion(call):
+                return _operands_of_call(call)
+    return None
+
+
+def _operands_of_call(call: ast.Call) -> Operands:
+    """Returns the operands of a call that asserts."""
+    args = [arg for arg in call.args if not isinstance(arg, ast.Starred)]
+    if _EQUALITY.fullmatch(_called(call)) and len(args) > 1:
+        left, right = args[:2]
+        expected = _expected_operand(left, right)
+        return left if right is expected else right, expected
+    literals = [arg for arg in args if is_literal(arg)]
+    return None, next(reversed(literals or args), None)
 
 
 def _is_assertion(call: ast.Call) -> bool:
@@ -457,7 +415,7 @@ def _wanted_value(check: Check) -> ast.expr | None:
     return check.expected if check.actual is not None else None
 
 
-def _compared(test: ast.expr) -> tuple[ast.expr | None, ast.expr | None]:
+def _compared(test: ast.expr) -> Operands:
     """Returns the actual and the expected value of a comparison; None for each unknown value."""
     match test:
         case ast.BoolOp(op=ast.And(), values=[*_, last]):

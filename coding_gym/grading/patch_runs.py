@@ -9,7 +9,7 @@ from random import Random
 from coding_gym.grade import Grade, GradeReason, Level, TestStatus
 from coding_gym.grading.challenge import Outcome
 from coding_gym.grading.plan import Plan
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 from coding_gym.grading.tree import TestTree
 from coding_gym.grading.verdict import judge
 from coding_gym.patch import Patch
@@ -23,7 +23,7 @@ class PatchRuns:
     """The runs that challenge one patch.
 
     Attributes:
-        task: The task, without the tests that its plan excludes.
+        task: The task, without unstable pass-to-pass tests.
         tree: The base tree, which runs the tests.
         patch: The graded change.
         plan: The plan of the task.
@@ -55,7 +55,9 @@ class PatchRuns:
         """
         if not self.plan.challenge.units:
             run = self._run_tests((), self.task.expected_tests)
-            return self._grade(run, self.outcomes, is_verified=False)
+            # One run verifies tests that cannot be negated; other tests need a challenge.
+            is_verified = run.has_ended and not self.tree.is_negatable
+            return self._grade(run, self.outcomes, is_verified=is_verified)
         if self.plan.is_alone:
             early, late = self.task.fail_to_pass, self.task.pass_to_pass
         else:
@@ -78,7 +80,9 @@ class PatchRuns:
             return self._grade(run, self._decided(early), is_verified=False)
         # If no fail-to-pass test passes, the results of late tests would reveal the draw.
         graded = self.outcomes if self._has_passing_test() else early
-        return self._grade(run, {test: self.outcomes[test] for test in graded}, is_verified=True)
+        is_verified = Level.STRUCTURE not in self.plan.counts(self.task.fail_to_pass)
+        outcomes = {test: self.outcomes[test] for test in graded}
+        return self._grade(run, outcomes, is_verified=is_verified)
 
     def _decided(self, early: Iterable[str]) -> Mapping[str, Sequence[Outcome]]:
         """Returns the outcomes of failed tests that do not depend on the draw.
@@ -88,12 +92,12 @@ class PatchRuns:
         outcomes = {}
         for test in early:
             outcome = self.outcomes[test][0]
-            is_outside = self.plan.challenge.is_recorded and outcome.first_wrong < 0
+            is_outside = self.plan.challenge.num_checks > 0 > outcome.first_wrong
             if outcome.status is not TestStatus.PASSED and (is_outside or test not in self.drawn):
                 outcomes[test] = [outcome]
         return outcomes
 
-    def _run_tests(self, negated: Collection[int], tests: Sequence[str]) -> Run:
+    def _run_tests(self, negated: Collection[int], tests: Sequence[str]) -> TestRun:
         """Runs tests; runs all tests once more if `_may_be_flaky` holds for every failed test."""
         run = self._run_once(negated, tests)
         if not run.is_whole:
@@ -110,18 +114,18 @@ class PatchRuns:
             self.outcomes.setdefault(test, []).append(outcome)
         return run
 
-    def _run_once(self, negated: Collection[int], tests: Sequence[str]) -> Run:
+    def _run_once(self, negated: Collection[int], tests: Sequence[str]) -> TestRun:
         challenge = self.plan.challenge
         rewrite = partial(challenge.rewritten, negated=negated)
         return self.tree.run(
             self.patch,
             rewrite,
             only=tests if self.plan.is_alone else (),
-            num_checks=len(challenge.checks),
+            num_checks=challenge.num_checks,
             is_plain=self.plan.is_plain,
         )
 
-    def _outcome(self, test: str, run: Run, negated: Collection[int]) -> Outcome:
+    def _outcome(self, test: str, run: TestRun, negated: Collection[int]) -> Outcome:
         outcome = self.plan.challenge.outcome(test, run, negated)
         if outcome.status is TestStatus.XFAILED and test in self.plan.xfailing:
             return Outcome(status=TestStatus.PASSED)
@@ -152,7 +156,7 @@ class PatchRuns:
         return self.rng.sample(negatable, min(size, len(negatable)))
 
     def _grade(
-        self, run: Run, outcomes: Mapping[str, Sequence[Outcome]], *, is_verified: bool
+        self, run: TestRun, outcomes: Mapping[str, Sequence[Outcome]], *, is_verified: bool
     ) -> Grade:
         statuses, messages = {}, {}
         for test in self.task.expected_tests:
@@ -162,21 +166,20 @@ class PatchRuns:
             statuses[test] = failure.status if failure else self._status(test, len(results), run)
             messages[test] = failure.message if failure else ""
         verdict = judge(self.task, statuses, messages, run)
-        levels = self.plan.counts(self.task.fail_to_pass)
         forged_tests = [test for test in outcomes if self._is_forged(test, outcomes[test])]
         if forged_tests:
             detail = f"an assertion passed both as written and negated, in test {forged_tests[0]}"
             verdict = replace(verdict, resolved=False, reason=GradeReason.TAMPERED, detail=detail)
         return replace(
             verdict,
-            levels=levels,
+            levels=self.plan.counts(self.task.fail_to_pass),
             bits=self.plan.num_bits(self.task.fail_to_pass),
             weakest_bits=self.plan.weakest_bits(self.task.fail_to_pass),
-            is_verified=is_verified and Level.STRUCTURE not in levels,
-            plan=self.plan.digest,
+            is_verified=is_verified,
+            plan=self.plan.digest if self.plan.is_calibrated else "",
         )
 
-    def _status(self, test: str, num_passed: int, run: Run) -> TestStatus:
+    def _status(self, test: str, num_passed: int, run: TestRun) -> TestStatus:
         """Returns the status of a test that passed all its runs, whose number is ``num_passed``."""
         if not run.is_whole:
             return TestStatus.MISSING

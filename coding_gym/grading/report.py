@@ -33,7 +33,7 @@ class CheckReport(NamedTuple):
 
 
 @dataclass(kw_only=True)
-class Run:
+class TestRun:
     """One run of test files.
 
     Attributes:
@@ -55,6 +55,8 @@ class Run:
         start_error: The failure that prevented the start of the tests; None if they started.
     """
 
+    __test__ = False  # pytest collects classes called Test*
+
     statuses: dict[str, TestStatus] = field(default_factory=dict)
     messages: dict[str, str] = field(default_factory=dict)
     recorded: dict[str, dict[int, CheckReport]] = field(default_factory=dict)
@@ -72,7 +74,7 @@ class Run:
     start_error: Exception | None = None
 
     @classmethod
-    def from_records(cls, records: Iterable[Any], **facts: Any) -> "Run":
+    def from_records(cls, records: Iterable[Any], **facts: Any) -> "TestRun":
         """Returns the run that a reporter's records describe; invalid records set ``is_forged``.
 
         Args:
@@ -94,7 +96,7 @@ class Run:
         if message:
             self.messages[test_id] = " ".join(message.split())[:_MAX_MESSAGE_CHARS]
 
-    def finish(self, result: ExecResult) -> "Run":
+    def finish(self, result: ExecResult) -> "TestRun":
         """Adds the result of the test command; clears all statuses if the command was killed."""
         if result.timed_out or result.out_of_memory:
             self.statuses, self.messages, self.ended = {}, {}, False

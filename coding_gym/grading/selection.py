@@ -3,7 +3,7 @@
 import fnmatch
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from posixpath import basename, normpath
 from types import MappingProxyType
 
@@ -25,13 +25,15 @@ class Selection:
     Attributes:
         patch: The graded part.
         dropped_paths: The paths of the dropped part, sorted.
+        data: The dropped paths that are data of tests, each with a test file that names it.
     """
 
-    patch: Patch
-    dropped_paths: tuple[str, ...]
+    patch: Patch = field(default_factory=Patch)
+    dropped_paths: tuple[str, ...] = ()
+    data: Mapping[str, str] = field(default_factory=dict)
 
 
-def select(
+def select_graded(
     task: Task,
     patch: Patch,
     *,
@@ -70,8 +72,8 @@ def select(
         if change.path in modules:
             modules[change.path] = _after(change, modules[change.path])
     changed_paths = {normpath(path) for path in patch.paths} - gold
-    data = data_of_tests(changed_paths, modules.values(), modules, gold) if changed_paths else set()
-    protected_paths = tests | data
+    data = data_of_tests(changed_paths, modules, gold) if changed_paths else {}
+    protected_paths = tests | data.keys()
     trusted_paths = gold - {path for path in test_files if is_challenged and path.endswith(".py")}
     matches = path_matcher(patterns)
 
@@ -88,7 +90,8 @@ def select(
             dropped_paths |= paths
         else:
             graded_texts.append(change.text)
-    return Selection(Patch("".join(graded_texts)), tuple(sorted(dropped_paths)))
+    dropped_data = {path: data[path] for path in dropped_paths if path in data}
+    return Selection(Patch("".join(graded_texts)), tuple(sorted(dropped_paths)), dropped_data)
 
 
 def _test_folders(test_files: Iterable[str]) -> tuple[str, ...]:

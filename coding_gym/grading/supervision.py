@@ -11,7 +11,7 @@ from typing import Any
 from coding_gym.calls import ExecResult
 from coding_gym.errors import GradingError
 from coding_gym.grading.pytest_config import NEUTRAL_OPTIONS
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 from coding_gym.program_output import error_line, last_line
 from coding_gym.sandbox.protocol import Sandbox
 
@@ -39,7 +39,7 @@ def run_tests(
     num_checks: int = 0,
     observer: Modules = (),
     observed: Mapping[str, object] = MappingProxyType({}),
-) -> Run:
+) -> TestRun:
     """Runs test files with pytest in a new process, like ``python -m pytest`` in the workspace.
 
     The project's configuration applies, except for options that would skip, repeat or distribute
@@ -80,7 +80,7 @@ def run_tests(
     if not verdicts:
         return _without_verdict(frame, result)
     verdict = _read_verdict(verdicts[-1].removeprefix(f"{frame} "))
-    run = Run.from_records(**verdict)
+    run = TestRun.from_records(**verdict)
     if not (verdict["records"] or run.timed_out or run.is_forged):  # the record "ready" is missing
         message = error_line(run.tail)
         is_missing = has_own_pytest and message.endswith("No module named 'pytest'")
@@ -130,13 +130,13 @@ def _read_verdict(text: str) -> dict[str, Any]:
     return verdict
 
 
-def _without_verdict(frame: str, result: ExecResult) -> Run:
+def _without_verdict(frame: str, result: ExecResult) -> TestRun:
     """Returns the run of a supervisor without verdict; raises a `GradingError` if none started."""
     if result.out_of_memory:
-        return Run(out_of_memory=True)
+        return TestRun(out_of_memory=True)
     if f"{frame} began" in result.output:
-        return Run(is_lost=True)
+        return TestRun(is_lost=True)
     if result.timed_out:
-        return Run(timed_out=True)
+        return TestRun(timed_out=True)
     message = last_line(result.output, f"exit code {result.exit_code}")
     raise GradingError(f"the supervisor of the tests could not be started: {message}")

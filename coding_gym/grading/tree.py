@@ -9,9 +9,9 @@ from functools import partial
 from typing import Any
 
 from coding_gym.errors import GradingError, PatchError, SandboxError
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 from coding_gym.grading.runners import get_runner
-from coding_gym.grading.selection import Selection, select
+from coding_gym.grading.selection import Selection, select_graded
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.sandbox.protocol import Sandbox
@@ -54,7 +54,7 @@ class TestTree:
         self.paths = self.runner.files(task)
         self.is_negatable = self.runner.negates(task)
 
-    def select(self, patch: Patch, *, is_challenged: bool = True) -> Selection:
+    def select_graded(self, patch: Patch, *, is_challenged: bool = True) -> Selection:
         """Selects the graded part of a patch, from the diff that git makes in a clean sandbox.
 
         Args:
@@ -66,12 +66,12 @@ class TestTree:
             SandboxError: The sandbox failed.
         """
         if patch.is_empty:
-            return Selection(Patch(), ())
+            return Selection()
         with open_sandbox(self.spec, backend=self._backend) as sandbox:
             change = normalize(sandbox, self._template, patch)
             tests = read_files(sandbox, self.paths) if self.is_negatable else {}
         patterns = self.runner.patterns(self._task)
-        return select(
+        return select_graded(
             self._task,
             change,
             test_files=self.paths,
@@ -89,13 +89,13 @@ class TestTree:
         num_checks: int = 0,
         is_plain: bool = False,
         timeout_s: float = math.inf,
-    ) -> Run:
+    ) -> TestRun:
         """Runs the tests with a patch in a new sandbox.
 
         Code of the patch can run before the tests and prevent their start. So after an
         infrastructure failure the tests run at base and, if this control run also fails to start,
         with the gold patch. If a control run starts, the tests run with the patch again. If they
-        do not start again, the patch is the cause: the run has `Run.start_error` and no statuses.
+        do not start again, the patch is the cause: the run has `TestRun.start_error`, no statuses.
 
         Args:
             patch: The graded change.
@@ -131,12 +131,13 @@ class TestTree:
         """Yields the empty patch and the graded part of the gold patch."""
         yield Patch()
         with contextlib.suppress(PatchError):
-            yield self.select(Patch(self._task.gold_patch)).patch
+            yield self.select_graded(Patch(self._task.gold_patch)).patch
 
-    def _attempt(self, patch: Patch, *, is_plain: bool, **options: Any) -> Run:
-        """Runs the tests in a new sandbox; returns an infrastructure failure as `Run.start_error`.
+    def _attempt(self, patch: Patch, *, is_plain: bool, **options: Any) -> TestRun:
+        """Runs the tests in a new sandbox.
 
-        A failure to open the sandbox is raised, because no patch can cause it.
+        An infrastructure failure is returned as `TestRun.start_error`. A failure to open the
+        sandbox is raised, because no patch can cause it.
         """
         spec = self.spec
         if is_plain:
@@ -146,7 +147,7 @@ class TestTree:
             try:
                 return self._run_in(sandbox, patch, **options)
             except (GradingError, SandboxError) as error:
-                return Run(tail=str(error), start_error=error)
+                return TestRun(tail=str(error), start_error=error)
 
     def _run_in(
         self,
@@ -157,7 +158,7 @@ class TestTree:
         only: Collection[str],
         num_checks: int,
         timeout_s: float,
-    ) -> Run:
+    ) -> TestRun:
         try:
             apply_patch(sandbox, Patch(self._task.test_patch))
         except PatchError as error:
@@ -185,7 +186,7 @@ class TestTree:
         return run
 
 
-def _starts(attempt: Callable[[Patch], Run], patch: Patch) -> bool:
+def _starts(attempt: Callable[[Patch], TestRun], patch: Patch) -> bool:
     """Whether the tests start with a patch."""
     try:
         return attempt(patch).start_error is None

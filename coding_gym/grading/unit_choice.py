@@ -1,32 +1,32 @@
-"""Chooses the unit of each slot, by runs with the gold patch and at base."""
+"""Chooses the unit of each check or row, by runs with the gold patch and at base."""
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
-from itertools import cycle, islice
 from random import Random
 
-from coding_gym.grade import TestStatus
-from coding_gym.grading.challenge import Challenge, Outcome
+from coding_gym.grade import Level, TestStatus
+from coding_gym.grading.challenge import Challenge, Unit
 from coding_gym.grading.checked_runs import CheckedRuns
-from coding_gym.grading.negation import Unit, subject_of
+from coding_gym.grading.negation import subject_of
 from coding_gym.grading.number_choice import new_words
-from coding_gym.grading.report import CheckReport, Run
-from coding_gym.grading.slots import Slot
+from coding_gym.grading.report import TestRun
 
-_MAX_ROUNDS = 24  # pairs of runs
+_NUM_DRAWS = 4  # successful in a row
+_MAX_DRAWS = 24
+_NO_UNIT = Unit(edits=(), level=Level.STRUCTURE)
 
 
 class UnitChoice:
-    """The choice of a unit for each slot.
+    """The choice of a unit for each check or row.
 
-    The number of a slot, and of its unit in a run, is its index in ``slots``. Slots stay in this
-    list; a rejected unit is removed from the candidates of its slot.
+    The number of a unit is its index in ``candidates``.
 
     Args:
         runs: The checks of the tests.
         reached: The numbers of the checks that each test reaches.
-        slots: The slots of the tests.
+        candidates: The units of each check or row, the best first. The first unit is in use; a
+            rejected unit is removed. Without units, the check stays original.
         stable: The tests that pass in every run of the original checks.
         rng: Source of random choices.
     """
@@ -35,44 +35,34 @@ class UnitChoice:
         self,
         runs: CheckedRuns,
         reached: Mapping[str, tuple[int, ...]],
-        slots: Sequence[Slot],
+        candidates: Sequence[list[Unit]],
         stable: Sequence[str],
         rng: Random,
     ) -> None:
-        self._runs, self._reached, self._slots = runs, reached, slots
+        self._runs, self._reached, self._candidates = runs, reached, candidates
         self._stable, self._rng = stable, rng
 
     @property
     def _challenge(self) -> Challenge:
-        """The challenge with the units in use, one for each slot."""
-        return self._runs.challenge(self._reached, [slot.unit for slot in self._slots])
+        """The challenge with the units in use."""
+        units = [units[0] if units else _NO_UNIT for units in self._candidates]
+        return self._runs.challenge(self._reached, units)
 
     def choose(self) -> None:
-        """Rejects units until runs with the gold patch have the expected outcomes.
+        """Rejects units until several draws in a row have the expected outcomes.
 
-        A round runs two versions, each of which negates some slots. A binary digit of the slots'
-        indices assigns slots to versions, another digit in each round, so that every two slots of a
-        function are once in different versions. In a last round a draw assigns them. The rounds
-        repeat until all of them have succeeded without a failure in between.
+        The runs of both versions of each draw have the gold patch.
         """
-        self._verify(range(len(self._slots)))  # one run with all units rejects most unusable units
-        num_digits = max(slot.index for slot in self._slots).bit_length()
-        splits = [self._split(digit) for digit in range(num_digits)]
+        self._verify(range(len(self._candidates)))  # rejects most unusable units in one run
         num_verified = 0
-        for split in islice(cycle([*splits, None]), _MAX_ROUNDS):
-            versions = split or self._challenge.draw(self._stable, self._rng)
+        for _ in range(_MAX_DRAWS):
+            versions = self._challenge.draw(self._stable, self._rng)
             results = [self._verify(negated) for negated in versions]
             num_verified = num_verified + 1 if all(results) else 0
-            if num_verified == len(splits) + 1:
+            if num_verified == _NUM_DRAWS:
                 return
-        for slot in self._slots:  # no set of candidates succeeded
-            slot.candidates.clear()
-
-    def _split(self, digit: int) -> tuple[list[int], list[int]]:
-        """Returns the numbers of slots whose index has 1 at a binary digit, and those with 0."""
-        digits = [slot.index >> digit & 1 for slot in self._slots]
-        numbers = range(len(digits))
-        return [n for n in numbers if digits[n] == 1], [n for n in numbers if digits[n] == 0]
+        for units in self._candidates:  # no choice succeeded
+            units.clear()
 
     def verify_alone(self) -> bool:
         """Returns whether fail-to-pass tests can run alone; calls `_clear_bits`.
@@ -99,12 +89,12 @@ class UnitChoice:
         return is_alone and not passed_at_base
 
     def final_challenge(self) -> Challenge:
-        """Returns the challenge of the plan, without slots that have no unit.
+        """Returns the challenge of the plan.
 
         If several units expect the same number of one function, a reader of one version sees this
         number more often than each near miss, and infers that it is right. Such units are no bits.
         """
-        units = [slot.unit for slot in self._slots if slot.candidates]
+        units = [candidates[0] for candidates in self._candidates if candidates]
         expectations = [self._expectations(unit) for unit in units]
         num_units = Counter(pair for pairs in expectations for pair in pairs)
         for number, pairs in enumerate(expectations):
@@ -125,34 +115,36 @@ class UnitChoice:
 
     def _verify(self, negated: Collection[int]) -> bool:
         """Returns whether a run has the expected outcomes; if not, rejects units as the cause."""
-        ordered = [number for number in negated if self._slots[number].candidates]
+        ordered = [number for number in negated if self._candidates[number]]
         active = frozenset(ordered)
         challenge = self._challenge
         run = self._runs.run(challenge, active)
         if not run.is_whole:
             if active:
-                candidates = self._slots[self._breaking_unit(run, ordered)].candidates
-                # After a timeout, the slot's other candidates would probably time out, too.
-                num_rejected = len(candidates) if run.timed_out else 1
-                del candidates[:num_rejected]
+                units = self._candidates[self._breaking_unit(run, ordered)]
+                # After a timeout, other units of the check would probably time out, too.
+                del units[: len(units) if run.timed_out else 1]
             return False
         rejected: set[int] = set()
         outcomes = {test: challenge.outcome(test, run, active) for test in self._stable}
         for test, outcome in outcomes.items():
             numbers = [n for n in challenge.unit_numbers([test]) if n in active]
-            units = {n: challenge.units[n] for n in numbers}
-            reports = run.checks(self._runs.name(test, run))
-            rejected |= self._culprits(outcome, units, reports)
-            if outcome.failed and not units:  # the cause can be a unit of another test
+            rejected |= {
+                n for n in numbers if outcome.wrongly_passed.intersection(challenge.units[n].checks)
+            }
+            if outcome.failed and numbers:
+                negated_units = {n: challenge.units[n] for n in numbers}
+                rejected.add(self._last_executed(test, run, negated_units))
+            elif outcome.failed:  # the cause can be a unit of another test
                 path = test.partition("::")[0]
                 units_of_file = {n for n in active if challenge.units[n].edits[0].path == path}
                 rejected |= units_of_file or active
         for number in rejected:
-            del self._slots[number].candidates[0]
+            del self._candidates[number][0]
         is_expected = all(o.status is TestStatus.PASSED for o in outcomes.values())
         return is_expected and not rejected
 
-    def _breaking_unit(self, run: Run, active: Sequence[int]) -> int:
+    def _breaking_unit(self, run: TestRun, active: Sequence[int]) -> int:
         """Returns the number of an active unit that makes a run incomplete or edits test files."""
         if run.timed_out:  # the report has the start of the test that ran then, and no end
             names = {test: self._runs.name(test, run) for test in self._reached}
@@ -166,26 +158,11 @@ class UnitChoice:
             active = active[middle:] if is_whole else active[:middle]
         return active[0]
 
-    def _culprits(
-        self, outcome: Outcome, units: Mapping[int, Unit], reports: Mapping[int, CheckReport]
-    ) -> set[int]:
-        """Returns the numbers of the negated ``units`` to reject for the outcome of a test.
-
-        A unit is rejected if a negated check of it never failed. If each of its checks failed, and
-        one also passed in another execution, the unit stays, with ``is_every`` false. If the test
-        has another failure, its last executed unit is rejected.
-        """
-        culprits: set[int] = set()
-        for number, unit in units.items():
-            if outcome.wrongly_passed.intersection(unit.checks):
-                if all(reports.get(check, CheckReport()).num_failed for check in unit.checks):
-                    self._slots[number].candidates[0] = replace(unit, is_every=False)
-                else:
-                    culprits.add(number)
-        if outcome.failed and units:
-            executed_units = [n for n, unit in units.items() if reports.keys() & set(unit.checks)]
-            culprits.add(max(executed_units or units, key=lambda number: units[number].checks))
-        return culprits
+    def _last_executed(self, test: str, run: TestRun, units: Mapping[int, Unit]) -> int:
+        """Returns the number of the unit whose checks a test executed last, if it executed any."""
+        reports = run.checks(self._runs.name(test, run))
+        executed_units = [n for n, unit in units.items() if reports.keys() & {*unit.checks}]
+        return max(executed_units or units, key=lambda number: units[number].checks)
 
     def _end_as_expected(self, tests: Sequence[str], negated: Collection[int]) -> bool:
         """Returns whether tests, run alone with the gold patch, have the status ``PASSED``."""
@@ -196,7 +173,7 @@ class UnitChoice:
         statuses = {challenge.outcome(test, run, negated).status for test in tests}
         return run.is_whole and statuses == {TestStatus.PASSED}
 
-    def _clear_bits(self, tests: Sequence[str], run: Run, negated: Collection[int]) -> set[str]:
+    def _clear_bits(self, tests: Sequence[str], run: TestRun, negated: Collection[int]) -> set[str]:
         """Clears ``is_bit`` of units whose checks pass at base; returns the tests that passed."""
         challenge = self._challenge
         passed_tests = set()
@@ -207,9 +184,9 @@ class UnitChoice:
             if not passed_checks:  # a runner without reports of checks
                 passed_checks = {*outcome.passed, *outcome.wrongly_passed}
             for number in challenge.unit_numbers([test]):
-                slot = self._slots[number]
-                if not passed_checks.isdisjoint(slot.unit.checks):
-                    slot.candidates[0] = replace(slot.unit, is_bit=False)
+                unit = challenge.units[number]
+                if not passed_checks.isdisjoint(unit.checks):
+                    self._candidates[number][0] = replace(unit, is_bit=False)
             if outcome.status is TestStatus.PASSED:
                 passed_tests.add(test)
         return passed_tests

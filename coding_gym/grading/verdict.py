@@ -5,7 +5,7 @@ from difflib import get_close_matches
 from itertools import islice
 
 from coding_gym.grade import Grade, GradeReason, TestStatus
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 from coding_gym.program_output import error_line
 from coding_gym.task import Task
 
@@ -15,7 +15,7 @@ _UNNAMED = 'an assertion failed, its negation passed, or neither ran (challenge=
 
 
 def judge(
-    task: Task, statuses: Mapping[str, TestStatus], messages: Mapping[str, str], run: Run
+    task: Task, statuses: Mapping[str, TestStatus], messages: Mapping[str, str], run: TestRun
 ) -> Grade:
     """Returns the grade of a patch.
 
@@ -41,7 +41,7 @@ def judge(
 
 
 def _reason(
-    run: Run, statuses: Mapping[str, TestStatus], messages: Mapping[str, str]
+    run: TestRun, statuses: Mapping[str, TestStatus], messages: Mapping[str, str]
 ) -> tuple[GradeReason, str]:
     """Returns the reason and the detail of a grade."""
     if run.forgery:
@@ -71,7 +71,7 @@ def _reason(
 
 
 def _explanation(
-    run: Run,
+    run: TestRun,
     failed_tests: Sequence[str],
     statuses: Mapping[str, TestStatus],
     messages: Mapping[str, str],
@@ -87,7 +87,7 @@ def _explanation(
     yield from filter(None, reasons[:1])
 
 
-def _similar_names(test: str, run: Run, expected: Collection[str]) -> list[str]:
+def _similar_names(test: str, run: TestRun, expected: Collection[str]) -> list[str]:
     """Returns up to three similar names of unexpected tests; for a node id, of the same file."""
     file, colons, _ = test.partition("::")
     prefix = file if colons else ""

@@ -16,11 +16,13 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import pairwise, repeat
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any
 
 from coding_gym import syntax
+from coding_gym.grade import Level
+from coding_gym.grading.challenge import Unit
 from coding_gym.grading.number_choice import Surroundings
-from coding_gym.source_text import SourceText
+from coding_gym.source_text import Edit, SourceText
 
 _FORMS: dict[object, str] = {  # source of a value, by the type of a literal or of an expression
     str: '"{}"',
@@ -44,20 +46,6 @@ _UNKNOWN = object()
 Leaf = ast.Constant | ast.JoinedStr
 Lines = tuple[int, int]  # the numbers of the first and the last line
 Replacements = tuple[tuple[ast.expr, str], ...]  # parts of an expected value, each with new source
-
-
-class NearMiss(NamedTuple):
-    """A wrong expected value, as new sources of parts of the right value.
-
-    Attributes:
-        replacements: The parts, each with its new source.
-        is_bit: The `Unit.is_bit` of the unit that makes these replacements.
-        side: The `Unit.side` of this unit.
-    """
-
-    replacements: Replacements
-    is_bit: bool = False
-    side: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,19 +88,30 @@ def is_literal(value: ast.expr) -> bool:
 
 
 def near_misses(
-    source: SourceText, scope: Lines, expected: ast.expr, outputs: Sequence[str], rng: Random
-) -> list[NearMiss]:
-    """Returns near misses of an expected value, bits first.
+    path: str,
+    source: SourceText,
+    scope: Lines,
+    expected: ast.expr,
+    outputs: Sequence[str],
+    rng: Random,
+) -> list[Unit]:
+    """Returns the units that replace an expected value by a near miss, bits first.
 
     Args:
+        path: The path of the test file.
         source: The text of the test file.
         scope: The numbers of the first and the last line of the test.
         expected: The expression.
         outputs: ``repr`` of the values that the base compares with it; empty if unknown.
         rng: Source of random choices.
     """
+
+    def unit(replacements: Replacements, is_bit: bool = False, is_mirrored: bool = False) -> Unit:
+        edits = tuple(Edit(path, *source.span(part), text) for part, text in replacements)
+        return Unit(edits=edits, level=Level.VALUE, is_bit=is_bit, is_mirrored=is_mirrored)
+
     base = _wrong_output(expected, outputs)
-    swaps = [NearMiss(swap) for swap in _swaps(source, expected, base)]
+    swaps = [unit(swap) for swap in _swaps(source, expected, base)]
     if swaps:  # an object that equals any order passes both versions, which is detected
         return rng.sample(swaps, len(swaps))
     is_base_right = ast.unparse(expected) in outputs
@@ -121,19 +120,20 @@ def near_misses(
     can_have_bits = is_readable and not is_base_right
     calls = [node for node in ast.walk(expected) if isinstance(node, ast.Call)]
     in_calls = {node for call in calls for node in ast.walk(call)}
-    ranked: list[tuple[int, NearMiss]] = []  # ranks: 0 bits, 1 similar values, 2 other values
+    ranked: list[tuple[int, Unit]] = []  # ranks: 0 bits, 1 similar values, 2 other values
     for leaf, output in _leaves(expected, base):
         part = _Part(leaf, source.segment(leaf), output)
         surroundings = _surroundings(source, scope, leaf, outputs)
-        for texts, side in _groups(part, rng):
+        for texts, is_mirrored in _groups(part, rng):
             text, is_as_probable = surroundings.choose(part.text, texts, rng)
             # A changed argument can be invalid, such as the day in a call of `date`.
             can_be_bit = can_have_bits and part.is_wrong and leaf not in in_calls
             is_bit = can_be_bit and is_as_probable
             if _is_wrong_value(part, text):
-                ranked.append((0 if is_bit else 1, NearMiss(((leaf, text),), is_bit, side)))
+                near_miss = unit(((leaf, text),), is_bit, is_mirrored)
+                ranked.append((0 if is_bit else 1, near_miss))
         texts = [text for text in _recognizable(part, rng) if _is_wrong_value(part, text)]
-        ranked += [(2, NearMiss(((leaf, text),))) for text in texts]
+        ranked += [(2, unit(((leaf, text),))) for text in texts]
     rng.shuffle(ranked)
     ranked.sort(key=lambda pair: pair[0])
     return [near_miss for _, near_miss in ranked]
@@ -153,32 +153,33 @@ def _swaps(source: SourceText, expected: ast.expr, base: Any) -> Iterator[Replac
             yield (left, source.segment(right)), (right, source.segment(left))
 
 
-def _groups(part: _Part, rng: Random) -> Iterator[tuple[list[str], int]]:
-    """Yields groups of literals that a reader may take for the original, with a `Unit.side`.
+def _groups(part: _Part, rng: Random) -> Iterator[tuple[list[str], bool]]:
+    """Yields groups of literals that a reader may take for the original, with `Unit.is_mirrored`.
 
     If the base's number is unknown, a group has all numbers that differ in one digit.
     """
     value, text, output = part.value, part.text, part.output
     if isinstance(value, str) and isinstance(output, str) and part.is_verbatim:
         quote = text[0]
-        texts = [(variant, 0) for variant in _variants(value, output)]
-        texts += _with_mirrored_numbers(value, output)
-        yield from (([f"{quote}{new_text}{quote}"], side) for new_text, side in texts)
+        for texts, is_mirrored in (
+            (_variants(value, output), False),
+            (_with_mirrored_numbers(value, output), True),
+        ):
+            yield from (([f"{quote}{new_text}{quote}"], is_mirrored) for new_text in texts)
     elif type(value) in (int, float) and _DECIMAL.fullmatch(text):
         decimals = len(text.partition(".")[2])
         is_known = type(output) in (int, float) and output != value
         if is_known and max(abs(value), abs(output)) < _MAX_NUMBER:
-            side = 1 if value > output else -1
-            mirrored = 2 * output - value
-            yield [_formatted(mirrored, decimals)], side
+            yield [_formatted(2 * output - value, decimals)], True
             distance = round(abs(value - output) * 10**decimals)
-            number = output + side * _similar_distance(distance, rng) / 10**decimals
+            difference = _similar_distance(distance, rng) / 10**decimals
+            number = output + difference if value > output else output - difference
             if number >= 0:
-                yield [_formatted(number, decimals)], 0
+                yield [_formatted(number, decimals)], False
         else:
             digits = "0" if text == "0" else "123456789"
             places = [place for place, char in enumerate(text) if char in digits]
-            yield from ((_with_other_digits(text, place), 0) for place in places)
+            yield from ((_with_other_digits(text, place), False) for place in places)
 
 
 def _similar_distance(distance: int, rng: Random) -> int:
@@ -201,8 +202,8 @@ def _with_other_digits(text: str, place: int) -> list[str]:
     return [f"{text[:place]}{digit}{text[place + 1 :]}" for digit in digits]
 
 
-def _with_mirrored_numbers(value: str, base: str) -> Iterator[tuple[str, int]]:
-    """Yields texts with one number mirrored at the base's number, each with a `Unit.side`."""
+def _with_mirrored_numbers(value: str, base: str) -> Iterator[str]:
+    """Yields texts with one number mirrored at the base's number."""
     matches, base_digits = [*_DIGITS.finditer(value)], _DIGITS.findall(base)
     if _DIGITS.sub("", value) != _DIGITS.sub("", base) or len(matches) != len(base_digits):
         return
@@ -213,8 +214,7 @@ def _with_mirrored_numbers(value: str, base: str) -> Iterator[tuple[str, int]]:
         mirrored = 2 * base_number - number
         if mirrored >= 0 and match[0] != base_text:
             digits = str(mirrored).zfill(len(match[0]))
-            text = value[: match.start()] + digits + value[match.end() :]
-            yield text, 1 if number > base_number else -1
+            yield value[: match.start()] + digits + value[match.end() :]
 
 
 def _recognizable(part: _Part, rng: Random) -> Iterator[str]:

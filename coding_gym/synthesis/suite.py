@@ -11,7 +11,7 @@ from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from coding_gym.errors import GradingError
 from coding_gym.grade import TestStatus
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 from coding_gym.grading.supervision import Modules, module_text, run_tests
 from coding_gym.grading.tree import load_factor, spec_for_tests
 from coding_gym.patch import Patch
@@ -109,7 +109,7 @@ class SuiteRun:
     collect_error: str = ""
 
     @classmethod
-    def of(cls, report: Run) -> "SuiteRun | None":
+    def of(cls, report: TestRun) -> "SuiteRun | None":
         """Converts a report; None if the report is incomplete, forged or malformed."""
         if not report.is_whole:
             return None

@@ -89,7 +89,7 @@ def test_errors_are_excluded_from_rates(make_run: MakeRun, tasks: list[Task]) ->
         (
             {
                 "grade": Grade(
-                    resolved=True, reason=GradeReason.RESOLVED, levels={"structure": 3, "end": 1}
+                    resolved=True, reason=GradeReason.RESOLVED, levels={"structure": 3, "known": 1}
                 )
             },
             0,

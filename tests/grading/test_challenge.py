@@ -21,15 +21,16 @@ from grading_fixtures import (
 
 from coding_gym.errors import GradingError
 from coding_gym.grade import GradeReason, Level, TestStatus
-from coding_gym.grading import grade, grader, new_plan
+from coding_gym.grading import NO_REPAIR, grade, grader, new_plan
 from coding_gym.grading.calibration import calibrate
-from coding_gym.grading.challenge import Challenge
-from coding_gym.grading.negation import CheckPlace, Unit
-from coding_gym.grading.plan import Plan, plan_key
-from coding_gym.grading.report import Run
+from coding_gym.grading.challenge import Challenge, Unit
+from coding_gym.grading.plan import plan_key
+from coding_gym.grading.report import TestRun
+from coding_gym.grading.selection import Selection
 from coding_gym.patch import Patch
 from coding_gym.rewards import fraction_passed
 from coding_gym.sandbox import open_sandbox
+from coding_gym.source_text import Edit
 from coding_gym.task import FilesTree
 from coding_gym.workspace import TemplateStore
 
@@ -137,7 +138,7 @@ def _flaky_tree(functions: dict[str, tuple[str, ...]]) -> Any:
     """Returns a fake tree of three tests; the last test fails in every second run."""
     runs, files = count(), {"test_x.py": _FLAKY_FILE.encode()}
 
-    def run(_: Patch, rewrite: Any = None, **__: object) -> Run:
+    def run(_: Patch, rewrite: Any = None, **__: object) -> TestRun:
         text = (files | (rewrite(files) if rewrite else {}))["test_x.py"].decode()
         passes = {
             _B: "assert f(3)\n" in text,
@@ -148,10 +149,11 @@ def _flaky_tree(functions: dict[str, tuple[str, ...]]) -> Any:
             test: TestStatus.PASSED if has_passed else TestStatus.FAILED
             for test, has_passed in passes.items()
         }
-        return Run(ended=True, files=files, statuses=statuses)
+        return TestRun(ended=True, files=files, statuses=statuses)
 
     ids = {test: (test,) for test in (_B, _C, _FLAKY)} | functions
-    return mock.Mock(run=run, runner=mock.Mock(records=False, function_ids=lambda *_: ids))
+    runner = mock.Mock(records=False, function_ids=lambda *_: ids)
+    return mock.Mock(run=run, runner=runner, paths=())
 
 
 @pytest.mark.parametrize(
@@ -169,9 +171,8 @@ def test_only_stable_fail_to_pass_tests_have_units(
     functions: dict[str, tuple[str, ...]],
 ) -> None:
     task = replace(TASK, fail_to_pass=fail_to_pass, pass_to_pass=pass_to_pass)
-    plan = calibrate(task, _flaky_tree(functions), Patch(), Random(1))
-    assert plan.excluded == tuple(test for test in pass_to_pass if test == _FLAKY)
-    assert plan.unstable == tuple(test for test in fail_to_pass if test == _FLAKY)
+    plan = calibrate(task, _flaky_tree(functions), Selection(NO_REPAIR), Random(1))
+    assert plan.unstable == (_FLAKY,)
     stable = [(test,) for test in fail_to_pass if test != _FLAKY]
     assert sorted(unit.tests for unit in plan.challenge.units) == stable
 
@@ -179,10 +180,9 @@ def test_only_stable_fail_to_pass_tests_have_units(
 def test_files_with_other_content_are_not_rewritten() -> None:
     data = b"def test_a():\n    assert f() == 1\n"
     challenge = Challenge(
-        checks=(CheckPlace(path="t.py", offset=18),),
-        digests={"t.py": sha256(data).hexdigest()},
+        edits=(Edit("t.py", 0, 0, "# "),), digests={"t.py": sha256(data).hexdigest()}
     )
-    assert b"__checks__" in challenge.rewritten({"t.py": data}, ())["t.py"]
+    assert challenge.rewritten({"t.py": data}, ()) == {"t.py": b"# " + data}
     assert challenge.rewritten({"t.py": b"import f\n"}, ()) == {}
 
 
@@ -465,11 +465,11 @@ def test_assertions_that_pass_at_base_are_no_bits(store: TemplateStore) -> None:
     assert verdict.bits == plan.num_bits(task.fail_to_pass) <= 4
 
 
-def test_units_with_a_side_are_one_bit_together() -> None:
-    """A guess of the direction in which the base errs may decide all units with a side."""
+def test_mirrored_units_are_one_bit_together() -> None:
+    """A guess of the direction in which the base errs may decide all mirrored units."""
     units = [
-        Unit(edits=(), level=Level.VALUE, tests=("t.py::t",), is_bit=True, side=side)
-        for side in (1, 1, 1, -1, -1, 0, 0)
+        Unit(edits=(), level=Level.VALUE, tests=("t.py::t",), is_bit=True, is_mirrored=is_mirrored)
+        for is_mirrored in (True, True, True, False, False)
     ]
     assert Challenge(units=tuple(units)).num_bits(["t.py::t"]) == 3
 
@@ -591,16 +591,16 @@ def test_lucky():
 """
 
 
-def test_unstable_test_is_repeated_and_excluded_test_is_ignored(
+def test_unstable_test_of_the_bug_is_repeated_and_other_tests_are_ignored(
     store: TemplateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     task = with_hidden(_LUCKY.replace("os.urandom(1)[0] % 4", "0"), "test_total", "test_lucky")
     task2 = replace(task, fail_to_pass=task.fail_to_pass[:1], pass_to_pass=task.fail_to_pass[1:])
     flaky = task.fail_to_pass[1:]
     original_plan = new_plan(task, store.get(task))
-    for graded_task, changes in ((task, {"unstable": flaky}), (task2, {"excluded": flaky})):
-        plan = replace(original_plan, **changes)  # type: ignore[arg-type]
-        monkeypatch.setattr(grader, "stored_plan", lambda *_, plan=plan: plan)
+    plan = replace(original_plan, unstable=flaky)
+    for graded_task in (task, task2):
+        monkeypatch.setattr(grader, "stored_plan", lambda *_: plan)
         spy = mock.Mock(wraps=open_sandbox)
         monkeypatch.setattr("coding_gym.grading.tree.open_sandbox", spy)
         template = store.get(graded_task)
@@ -676,15 +676,6 @@ def test_repair_that_differs_within_the_assertions_resolves(store: TemplateStore
         assert verdict.resolved, verdict.detail
 
 
-def test_plan_with_an_unknown_check_is_ignored() -> None:
-    for reached, is_read in ((0, True), (1, False)):
-        challenge = Challenge(
-            checks=(CheckPlace(path="t.py", offset=18),), reached={"t.py::test_a": (reached,)}
-        )
-        text = Plan(is_calibrated=True, challenge=challenge).to_text("key")
-        assert (Plan.from_text(text) is not None) is is_read
-
-
 def test_repair_resolves_if_pass_to_pass_tests_need_each_other(
     store: TemplateStore,
 ) -> None:
@@ -754,7 +745,7 @@ def test_tests_that_instrumentation_breaks_are_graded_as_written(
         task = replace(task, fail_to_pass=(bug,), pass_to_pass=tuple(rest))
     template = store.get(task)
     plan = new_plan(task, template)
-    assert (plan.excluded, plan.unstable) == ((), ())
+    assert plan.unstable == ()
     task = replace(task, grading_plan=plan.to_text(plan_key(task, template)))
     assert grade(task, template, Patch(task.gold_patch)).resolved
     broken = FIXED.replace("- discount", "- discount + (prices != [7])")

@@ -77,6 +77,14 @@ def test_changes_outside_of_tests_and_configuration_are_graded(store: TemplateSt
     assert verdict.resolved, verdict
 
 
+def test_detail_names_the_test_whose_data_is_not_graded(store: TemplateStore) -> None:
+    hidden = 'def test_a():\n    assert open("cases/a.json").read() == "1"\n'
+    task = with_hidden(hidden, "test_a")
+    verdict = grade_patch(store, Patch.between({}, {"cases/a.json": "1\n"}), task)
+    assert (verdict.reason, verdict.dropped_paths) == (GradeReason.EMPTY_PATCH, ("cases/a.json",))
+    assert "cases/a.json (data of tests/test_hidden.py)" in verdict.detail
+
+
 def test_patch_that_does_not_apply_has_a_reason(store: TemplateStore) -> None:
     verdict = grade_patch(store, Patch("no patch at all"))
     assert verdict.reason is GradeReason.PATCH_NOT_APPLIED
@@ -124,11 +132,11 @@ def test_a_task_that_cannot_be_graded_is_a_grading_error(
 
 
 @pytest.mark.slow
-def test_unparsable_files_are_graded_without_negation(store: TemplateStore) -> None:
-    hidden = "from cart import total\r\n\r\n\r\ndef test_cr():\r    assert total([1], 1) == 0\r\n"
+def test_files_with_a_mark_and_any_line_ends_are_negated(store: TemplateStore) -> None:
+    hidden = "\ufefffrom cart import total\r\n\ndef test_cr():\r    assert total([1], 1) == 0\r\n"
     task = with_hidden(hidden, "test_cr")
     verdict = grade_patch(store, Patch(task.gold_patch), task)
-    assert (verdict.resolved, verdict.levels) == (True, {"structure": 1}), verdict.detail
+    assert (verdict.resolved, verdict.levels) == (True, {"value": 1}), verdict.detail
 
 
 def test_patch_that_blocks_hidden_tests_does_not_apply(store: TemplateStore) -> None:

@@ -3,11 +3,11 @@ from typing import Any
 import pytest
 
 from coding_gym.grade import TestStatus
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 
 
-def read(*records: Any) -> Run:
-    return Run.from_records([["ready"], *records, ["end", 0]])
+def read(*records: Any) -> TestRun:
+    return TestRun.from_records([["ready"], *records, ["end", 0]])
 
 
 def phases(name: str, setup: str, call: str, teardown: str, xfail: bool = False) -> list[list[Any]]:

@@ -7,7 +7,7 @@ from grading_fixtures import TASK as ANY_TASK
 
 from coding_gym.grading.runners import RUNNER_NAMES, get_runner
 from coding_gym.grading.runners.patterns import named_patterns, started_patterns
-from coding_gym.grading.selection import Selection, path_matcher, select
+from coding_gym.grading.selection import Selection, path_matcher, select_graded
 from coding_gym.patch import Patch
 from coding_gym.task import Task
 
@@ -15,7 +15,7 @@ from coding_gym.task import Task
 def selection_of(task: Task, patch: Patch, patterns: tuple[str, ...] = ()) -> Selection:
     runner = get_runner("pytest")
     patterns = patterns or runner.patterns(task)
-    return select(task, patch, test_files=runner.files(task), patterns=patterns)
+    return select_graded(task, patch, test_files=runner.files(task), patterns=patterns)
 
 
 def dropped(*paths: str, task: Task = TASK, patterns: tuple[str, ...] = ()) -> list[str]:
@@ -57,7 +57,7 @@ def test_rename_into_or_out_of_tests_is_dropped() -> None:
 def test_gold_change_of_a_test_file_is_dropped_only_if_challenged(is_challenged: bool) -> None:
     gold = Patch.between({"check.py": "x = 1\n"}, {"check.py": "x = 2\n"})
     task = replace(TASK, gold_patch=gold.text, test_patch="", fail_to_pass=("check.py::a",))
-    selection = select(
+    selection = select_graded(
         task, gold, test_files=["check.py"], patterns=(), is_challenged=is_challenged
     )
     assert selection.dropped_paths == (("check.py",) if is_challenged else ())
@@ -105,7 +105,7 @@ SOURCES = (
 def dropped_by(name: str, paths: Iterable[str], task: Task) -> set[str]:
     runner = get_runner(name)
     patch = Patch.between({}, dict.fromkeys(paths, "x\n"))
-    selection = select(task, patch, test_files=(), patterns=runner.patterns(task))
+    selection = select_graded(task, patch, test_files=(), patterns=runner.patterns(task))
     return set(selection.dropped_paths)
 
 

@@ -15,8 +15,8 @@ from grading_fixtures import FIXED, TASK, graded, graded_gold, with_hidden
 
 from coding_gym.errors import GradingError
 from coding_gym.grade import Grade, GradeReason, TestStatus
-from coding_gym.grading import calibration, checked_runs, grade, new_plan
-from coding_gym.grading.report import Run
+from coding_gym.grading import calibration, grade, new_plan
+from coding_gym.grading.report import TestRun
 from coding_gym.grading.runners import pytest_runner
 from coding_gym.grading.selection import Selection
 from coding_gym.grading.supervision import run_tests
@@ -75,9 +75,9 @@ def test_negation_that_hangs_takes_one_time_limit(store: TemplateStore) -> None:
     )
     task = with_hidden(tests, *(f"test_{n}" for n in range(20)))
     task = replace(task, pass_to_pass=with_hidden(tests, "test_all").fail_to_pass)
-    runs: list[Run] = []
+    runs: list[TestRun] = []
 
-    def run(tree: TestTree, *args: Any, **options: Any) -> Run:
+    def run(tree: TestTree, *args: Any, **options: Any) -> TestRun:
         runs.append(original_run(tree, *args, **options))
         return runs[-1]
 
@@ -88,17 +88,14 @@ def test_negation_that_hangs_takes_one_time_limit(store: TemplateStore) -> None:
     assert plan.counts(task.expected_tests) == {"value": 20, "structure": 1}
 
 
-def test_long_calibration_logs_a_warning_and_ends(
+def test_long_calibration_logs_a_warning(
     store: TemplateStore, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
     template = store.get(TASK)
     assert new_plan(TASK, template).is_calibrated
     assert not caplog.messages
     monkeypatch.setattr(calibration, "_LONG_S", 0)
-    for name in ("_MAX_DURATIONS", "_MIN_TOTAL_S"):
-        monkeypatch.setattr(checked_runs, name, 0)
-    with pytest.raises(GradingError, match=r"cart-discount.*remedy"):
-        new_plan(TASK, template)
+    new_plan(TASK, template)
     assert "cart-discount" in caplog.text
 
 
@@ -109,16 +106,16 @@ def test_concurrent_grades_of_a_process_are_limited(
     barrier, lock = threading.Barrier(limit), threading.Lock()
     num_active, counts = [0], []
 
-    def select(*_: object, **__: object) -> Selection:
+    def select_graded(*_: object, **__: object) -> Selection:
         with lock:
             num_active[0] += 1
             counts.append(num_active[0])
         barrier.wait(60)  # ends when the maximum number of threads wait
         with lock:
             num_active[0] -= 1
-        return Selection(Patch(), ())
+        return Selection()
 
-    monkeypatch.setattr(TestTree, "select", select)
+    monkeypatch.setattr(TestTree, "select_graded", select_graded)
     template = store.get(TASK)
     with ThreadPoolExecutor(3 * limit) as pool:
         list(pool.map(lambda _: grade(TASK, template, Patch()), range(3 * limit)))

@@ -14,7 +14,7 @@ from grading_fixtures import BASE, FIXED, TASK, GradeTree, graded, patch_of, wit
 
 from coding_gym.grade import GradeReason
 from coding_gym.grading import grade
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 from coding_gym.grading.tree import TestTree
 from coding_gym.patch import Patch
 from coding_gym.rewards import fraction_passed
@@ -51,7 +51,7 @@ def test_forgery_in_a_repeated_run_is_tampering(
     assert grade(TASK, store.get(TASK), Patch(TASK.gold_patch)).resolved  # makes the plan
     run, runs = TestTree.run, count()
 
-    def edited(*arguments: Any, **options: Any) -> Run:
+    def edited(*arguments: Any, **options: Any) -> TestRun:
         result = run(*arguments, **options)
         result.is_edited = next(runs) == 1
         return result

@@ -16,7 +16,7 @@ from coding_gym.errors import GradingError, SandboxError
 from coding_gym.grade import GradeReason
 from coding_gym.grading import NO_REPAIR, grade
 from coding_gym.grading.grader import CHALLENGES
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 from coding_gym.grading.runners import pytest_runner
 from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox, open_sandbox
@@ -166,7 +166,7 @@ def test_failure_without_the_patch_is_an_infrastructure_failure(
     run = pytest_runner.run_tests
     failures = chain([True], repeat(False))
 
-    def fail(*arguments: Any, **options: Any) -> Run:
+    def fail(*arguments: Any, **options: Any) -> TestRun:
         if next(failures):
             raise error
         return run(*arguments, **options)

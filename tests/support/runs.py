@@ -91,7 +91,7 @@ def episode(task_id: str, attempt: int = 0, letter: str = "R", num_turns: int = 
             resolved=resolved,
             reason=GradeReason.RESOLVED if resolved else GradeReason.TESTS_FAILED,
             fail_to_pass={"test_hidden.py::test_tall": "passed" if resolved else "failed"},
-            levels={"value": 2, "end": 1},
+            levels={"value": 2, "known": 1},
             duration_s=2.0,
         ),
         usage={

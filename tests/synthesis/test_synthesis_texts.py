@@ -12,7 +12,7 @@ import pytest
 from synthesis_project import write_project
 
 from coding_gym.errors import InvalidTaskError
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 from coding_gym.synthesis import Project
 from coding_gym.synthesis.coverage_report import measure_coverage
 from coding_gym.synthesis.hiding import hide
@@ -247,7 +247,7 @@ def test_only_files_of_the_project_are_read(tmp_path: Path) -> None:
     ],
 )
 def test_a_run_with_a_malformed_observation_is_dropped(change: dict[str, Any]) -> None:
-    whole = Run.from_records([["observed", OBSERVED], ["end", 0]])
+    whole = TestRun.from_records([["observed", OBSERVED], ["end", 0]])
     assert SuiteRun.of(whole) is not None
     assert SuiteRun.of(replace(whole, observed=OBSERVED | change)) is None
     assert SuiteRun.of(replace(whole, observed=None)) is None

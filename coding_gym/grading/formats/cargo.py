@@ -9,7 +9,7 @@ test program: ``till_core/src/lib.rs::tests::is_empty``.
 import re
 
 from coding_gym.grade import TestStatus
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 
 _RUNNING = re.compile(
     r"\s*Running (?:unittests )?(?P<source>\S+\.rs) "
@@ -20,7 +20,7 @@ _TEST = re.compile(r"test (.+?)(?: - should panic)? \.\.\. (ok|FAILED|ignored)\b
 _STATUSES = {"ok": TestStatus.PASSED, "FAILED": TestStatus.FAILED, "ignored": TestStatus.SKIPPED}
 
 
-def read_cargo(output: str) -> Run:
+def read_cargo(output: str) -> TestRun:
     """Returns the run that the test programs of a package or a workspace printed.
 
     Args:
@@ -36,7 +36,7 @@ def read_cargo(output: str) -> Run:
             test_id = f"{source}::{match[1]}"
             crates.setdefault(test_id, set()).add(crate)
             results.append((crate, test_id, _STATUSES[match[2]]))
-    run = Run(ended=True)
+    run = TestRun(ended=True)
     for crate, test_id, status in results:
         run.add(f"{crate}/{test_id}" if len(crates[test_id]) > 1 else test_id, status)
     return run

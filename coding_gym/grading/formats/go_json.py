@@ -7,14 +7,14 @@ ends twice has the status ``ERROR``. A run is incomplete if the end of a package
 import json
 
 from coding_gym.grade import TestStatus
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 
 _STATUSES = {"pass": TestStatus.PASSED, "fail": TestStatus.FAILED, "skip": TestStatus.SKIPPED}
 
 
-def read_go(output: str) -> Run:
+def read_go(output: str) -> TestRun:
     """Returns the run in the events of ``output``; ignores other lines."""
-    run = Run(ended=True)
+    run = TestRun(ended=True)
     open_packages: set[str] = set()
     for line in output.splitlines():
         event = _event(line)

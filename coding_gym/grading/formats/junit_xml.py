@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from xml.etree import ElementTree
 
 from coding_gym.grade import TestStatus
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 
 # Statuses by the tag of a child of a case, the most severe status first.
 _STATUSES = {"failure": TestStatus.FAILED, "error": TestStatus.ERROR, "skipped": TestStatus.SKIPPED}
@@ -22,9 +22,9 @@ class _Builder(ElementTree.TreeBuilder):
         raise ValueError("the report has a document type")
 
 
-def read_junit(reports: Iterable[bytes]) -> Run:
+def read_junit(reports: Iterable[bytes]) -> TestRun:
     """Returns the run in the contents of reports; a report that is not XML makes it incomplete."""
-    run = Run(ended=True)
+    run = TestRun(ended=True)
     for report in reports:
         try:
             parser = ElementTree.XMLParser(target=_Builder())  # noqa: S314 — no entities
@@ -37,7 +37,7 @@ def read_junit(reports: Iterable[bytes]) -> Run:
     return run
 
 
-def _add(case: ElementTree.Element, run: Run) -> None:
+def _add(case: ElementTree.Element, run: TestRun) -> None:
     class_name, name = case.get("classname", ""), case.get("name", "")
     test_id = f"{class_name}::{name}" if class_name else name
     for tag, status in _STATUSES.items():

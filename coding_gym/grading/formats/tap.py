@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator
 
 from coding_gym.grade import TestStatus
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 
 _POINT = re.compile(r"( *)(not )?ok\b *(\d+)? *(?:- )?(.*)")
 _PLAN = re.compile(r"1\.\.(\d{1,9})\s*(?:#.*)?")
@@ -18,9 +18,9 @@ _YAML = re.compile(r"( +)---\s*")
 _ESCAPED = re.compile(r"\\([\\#])")
 
 
-def read_tap(output: str) -> Run:
+def read_tap(output: str) -> TestRun:
     """Returns the run in a TAP stream; ignores YAML diagnostics and other lines."""
-    run = Run(ended=True)
+    run = TestRun(ended=True)
     plans: list[int] = []
     num_tests = 0
     titles: dict[int, str] = {}  # titles of the open subtests, by indentation
@@ -63,7 +63,7 @@ def _enclosing(titles: dict[int, str], depth: int) -> dict[int, str]:
     return {indent: title for indent, title in titles.items() if indent <= depth}
 
 
-def _add(match: re.Match[str], titles: dict[int, str], run: Run) -> None:
+def _add(match: re.Match[str], titles: dict[int, str], run: TestRun) -> None:
     directive = _DIRECTIVE.search(match[4])
     name = _plain(match[4][: directive.start()] if directive else match[4]) or match[3] or ""
     # Node prints a ``# Subtest`` line before each test, Perl only before tests with subtests.

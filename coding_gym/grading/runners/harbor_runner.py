@@ -7,7 +7,7 @@ from contextlib import suppress
 from coding_gym.calls import ExecResult
 from coding_gym.errors import GradingError
 from coding_gym.grade import TestStatus
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 from coding_gym.grading.runners.output_runner import OutputRunner
 from coding_gym.program_output import last_line
 from coding_gym.sandbox.protocol import Sandbox
@@ -53,13 +53,13 @@ class HarborRunner(OutputRunner):
         if not result.ok:
             raise GradingError(f"the tests cannot be copied to /tests: {last_line(result.output)}")
 
-    def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
+    def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> TestRun:
         """Returns the run of the test ``reward``; it ``is_lost`` if a killed script wrote none."""
         reward = _reward(sandbox)
         if reward is None and result.exit_code >= _KILLED:
-            return Run(is_lost=True)
+            return TestRun(is_lost=True)
         end = f"exit code {result.exit_code}: {last_line(result.output, 'no output')}"
-        run = Run(ended=True)
+        run = TestRun(ended=True)
         if reward is None:
             run.add(REWARD, TestStatus.MISSING, f"the script wrote no reward: {end}")
         elif reward >= 1:

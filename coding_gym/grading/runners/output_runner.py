@@ -14,7 +14,7 @@ from coding_gym.calls import ExecResult
 from coding_gym.errors import GradingError
 from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.junit_xml import read_junit
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 from coding_gym.grading.runners.patterns import named_patterns, started_paths, started_patterns
 from coding_gym.patch import Patch
 from coding_gym.program_output import last_line
@@ -46,12 +46,12 @@ class OutputRunner:
 
     name: str
     names: tuple[str, ...] = ()
-    parse: Callable[[str], Run] = lambda _: Run()
+    parse: Callable[[str], TestRun] = lambda _: TestRun()
     default_command: str = ""
     is_by_file: bool = False
     records = False  # no checks: a failed assertion ends its test
 
-    def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
+    def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> TestRun:
         """Returns the run of a command that was not killed, by default from its output."""
         return _with_exit_code(self.parse(result.output), result)
 
@@ -107,7 +107,7 @@ class OutputRunner:
         timeout_s: float,
         only: Collection[str] = (),
         num_checks: int = 0,
-    ) -> Run:
+    ) -> TestRun:
         """Runs the command in a tree with the hidden tests and the patch.
 
         Args:
@@ -125,7 +125,7 @@ class OutputRunner:
         """
         self._prepare(sandbox, task)
         _check_program(sandbox, task, self._command(task))
-        total, result = Run(ended=True), ExecResult(0, "")
+        total, result = TestRun(ended=True), ExecResult(0, "")
         deadline = monotonic() + timeout_s
         for command, prefix in self._commands(task, paths):
             result = sandbox.run(
@@ -212,9 +212,9 @@ class CommandRunner(OutputRunner):
     def _commands(self, task: Task, paths: tuple[str, ...]) -> list[tuple[str, str]]:
         return [(test, test) for test in task.expected_tests]
 
-    def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
+    def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> TestRun:
         """Returns a run of one test, with the id "", whose status follows from the exit code."""
-        run = Run(ended=True)
+        run = TestRun(ended=True)
         if result.exit_code:
             message = f"exit code {result.exit_code}: {last_line(result.output, 'no output')}"
             run.add("", TestStatus.FAILED, message)
@@ -238,23 +238,23 @@ class JunitRunner(OutputRunner):
         """Removes the files that match ``test_report``."""
         sandbox.run(f"{_listing(task)} | xargs -0 -r rm -rf --")
 
-    def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
+    def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> TestRun:
         """Returns the run in the files; an incomplete run if a file cannot be read."""
         listed = sandbox.run(_listing(task)).output.split("\0")
         paths = sorted(path for path in listed if path)
         if len(paths) > _MAX_REPORTS:
-            return Run()
+            return TestRun()
         reports: list[bytes] = []
         for path in paths:
             max_bytes = _MAX_OUTPUT_BYTES - sum(map(len, reports))
             try:
                 reports.append(sandbox.read_file(path, max_bytes=max_bytes))
             except OSError:  # a folder, a pipe or a file that is too large
-                return Run()
+                return TestRun()
         return _with_exit_code(read_junit(reports), result)
 
 
-def _with_exit_code(run: Run, result: ExecResult) -> Run:
+def _with_exit_code(run: TestRun, result: ExecResult) -> TestRun:
     """Marks a run as incomplete if no test failed but the exit code is not 0.
 
     In this case code outside of the tests failed, or the code under test ended the program.

@@ -3,7 +3,7 @@
 from collections.abc import Collection, Iterable, Mapping
 
 from coding_gym.grading.pytest_config import CONFIG_FILES
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 from coding_gym.grading.selection import TEST_FOLDER_NAMES
 from coding_gym.grading.supervision import run_tests
 from coding_gym.patch import Patch
@@ -65,7 +65,7 @@ class PytestRunner:
         timeout_s: float,
         only: Collection[str] = (),
         num_checks: int = 0,
-    ) -> Run:
+    ) -> TestRun:
         """Runs the tests of some files, with `run_tests`.
 
         Args:

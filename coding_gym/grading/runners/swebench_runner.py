@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from coding_gym.arguments import unknown_name
 from coding_gym.calls import ExecResult
 from coding_gym.grading.formats.swebench import FORMAT_BY_REPO, FORMATS, PYTEST_FORMATS, read_log
-from coding_gym.grading.report import Run
+from coding_gym.grading.report import TestRun
 from coding_gym.grading.runners.output_runner import OutputRunner
 from coding_gym.grading.runners.pytest_runner import functions_of_tests
 from coding_gym.grading.runners.unittest_ids import methods, parse_id
@@ -26,9 +26,9 @@ class SweBenchRunner(OutputRunner):
         name = _format(task)
         return "" if name in FORMATS else f"is wrong: {unknown_name('log format', name, FORMATS)}"
 
-    def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> Run:
+    def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> TestRun:
         """Returns the statuses in the output; ignores the exit code."""
-        return Run(statuses=read_log(result.output, _format(task)), ended=True)
+        return TestRun(statuses=read_log(result.output, _format(task)), ended=True)
 
     def files(self, task: Task) -> tuple[str, ...]:
         """Returns the test files, and the programs that the command starts."""

@@ -1,42 +1,24 @@
-"""Finds the slots of hidden tests: the checks and table rows to negate, with candidate units."""
+"""Finds the candidates: the units that can negate a check or a row of a parameter table."""
 
 import ast
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import islice
 from random import Random
 
-from coding_gym.grade import Level
+from coding_gym.grading.challenge import Unit
 from coding_gym.grading.checked_runs import CheckedRuns, TestFunction
-from coding_gym.grading.negation import Check, TestFile, Unit, names_in
-from coding_gym.grading.report import CheckReport, Run
+from coding_gym.grading.negation import Check, TestFile, names_in
+from coding_gym.grading.report import CheckReport, TestRun
 from coding_gym.patch import FileChange, Patch
 
-_MAX_CANDIDATES = 8  # units for one slot
-_NO_UNIT = Unit(edits=(), level=Level.STRUCTURE)
+_MAX_CANDIDATES = 8  # for one check or row
 
 
-@dataclass(slots=True)
-class Slot:
-    """A check, or a row of a table, to negate.
-
-    Attributes:
-        index: The index among the slots of the same function.
-        candidates: The units that calibration has not rejected, the best first; the first unit is
-            in use. Without candidates, the checks stay original.
-    """
-
-    index: int
-    candidates: list[Unit]
-
-    @property
-    def unit(self) -> Unit:
-        """The unit in use; without candidates, `_NO_UNIT`, which has no edits and no tests."""
-        return self.candidates[0] if self.candidates else _NO_UNIT
-
-
-def reached_checks(runs: CheckedRuns, tests: Sequence[str], run: Run) -> dict[str, tuple[int, ...]]:
+def reached_checks(
+    runs: CheckedRuns, tests: Sequence[str], run: TestRun
+) -> dict[str, tuple[int, ...]]:
     """Returns the numbers of the checks that each test reaches.
 
     Args:
@@ -59,8 +41,8 @@ def reached_checks(runs: CheckedRuns, tests: Sequence[str], run: Run) -> dict[st
     return reached
 
 
-class SlotFinder:
-    """Finds the slots of tests.
+class CandidateFinder:
+    """Finds the candidates of tests.
 
     Args:
         runs: The checks of the tests.
@@ -83,23 +65,25 @@ class SlotFinder:
                 if line not in runs.task.problem_statement:
                     self._hidden.add((change.path, line))
 
-    def slots(self) -> list[Slot]:
-        """Returns the slots of all functions, each with at least one candidate."""
+    def find(self) -> list[list[Unit]]:
+        """Returns the candidates of each check or row that can be negated, the best first."""
         functions = self._runs.checks_by_function().items()
-        return [slot for function, checks in functions for slot in self._slots_of(function, checks)]
+        found = (units for function, checks in functions for units in self._find(function, checks))
+        return [units for units in found if units]
 
-    def _slots_of(self, function: TestFunction, checks: Mapping[int, Check]) -> list[Slot]:
-        """Returns the slots of a function: rows of its table, and checks that no row negates."""
-        table, candidates = function.table, []
-        if table:
+    def _find(self, function: TestFunction, checks: Mapping[int, Check]) -> Iterator[list[Unit]]:
+        """Yields the candidates of the rows of a table, and of checks that no row negates."""
+        if table := function.table:
             row_checks = {n: c for n, c in checks.items() if table.name in names_in(c)}
-            for row, cell in enumerate(table.cells):
-                candidates.append(self._candidates_of_row(function, row_checks, row, cell))
-            if any(candidates):
+            by_row = [
+                self._candidates_of_row(function, row_checks, row, cell)
+                for row, cell in enumerate(table.cells)
+            ]
+            yield from by_row
+            if any(by_row):
                 checks = {n: c for n, c in checks.items() if n not in row_checks}
         for number, check in checks.items():
-            candidates.append(self._candidates_of_check(function, number, check))
-        return [Slot(index, units) for index, units in enumerate(filter(None, candidates))]
+            yield self._candidates_of_check(function, number, check)
 
     def _candidates_of_row(
         self, function: TestFunction, checks: Mapping[int, Check], row: int, cell: ast.expr
@@ -132,21 +116,17 @@ class SlotFinder:
     ) -> list[Unit]:
         """Returns the first valid units, each with its checks and the tests that execute them.
 
-        A check that no test executes has no units. A correct program may skip checks on branches,
-        so a forger can claim to skip them. A unit whose checks are all on branches is therefore no
-        bit, and its level is ``STRUCTURE``.
+        A check that no test executes has no units.
         """
         if not tests:
             return []
         valid_units = (unit for unit in units if function.file.is_valid(function.node, unit.edits))
-        is_optional = all(self._runs.checks[number][1].where.is_optional for number in checks)
         return [
             replace(
                 unit,
                 checks=checks,
                 tests=tuple(tests),
-                level=Level.STRUCTURE if is_optional else unit.level,
-                is_bit=unit.is_bit and not is_optional and self._is_hidden(function.file, unit),
+                is_bit=unit.is_bit and self._is_hidden(function.file, unit),
             )
             for unit in islice(valid_units, _MAX_CANDIDATES)
         ]
