@@ -12,7 +12,8 @@ from coding_gym.grading.negation import subject_of
 from coding_gym.grading.number_choice import new_words
 from coding_gym.grading.report import TestRun
 
-_NUM_DRAWS = 4  # successful in a row
+# Two units are negated in different versions of at least one of six draws in 63 of 64 cases.
+_NUM_DRAWS = 6  # successful in a row
 _MAX_DRAWS = 24
 _NO_UNIT = Unit(edits=(), level=Level.STRUCTURE)
 
