@@ -120,10 +120,10 @@ class Chat:
             messages: The messages.
             memo: The ids of texts that are already encoded; updated with new texts.
         """
-        before = (*_OPENING, "assistant")
-        shape = self._shape((*before, *(m["role"] for m in messages)))
+        earlier_roles = (*_OPENING, "assistant")
+        shape = self._shape((*earlier_roles, *(m["role"] for m in messages)))
         contents = [self._forms[m["role"]](m["content"]) for m in messages]
-        ids = self._encode(shape.texts[len(before) :], contents, memo)
+        ids = self._encode(shape.texts[len(earlier_roles) :], contents, memo)
         return Part(ids, self._encode([shape.prompt], []))
 
     def join(self, reply: Sequence[int], answers: Sequence[int]) -> list[int]:

@@ -145,6 +145,7 @@ def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
     groups["bare_"] = json_calls.BARE if "json" in bare_bodies else ""
     groups["pythonic_"] = python_calls.BARE if "python" in bare_bodies else ""
     marks = "|".join(f"(?P<{name}>{mark})" for name, mark in groups.items() if mark)
+    # The lookahead excludes most positions before the alternatives are tried.
     return re.compile(rf"(?=[<\[{{`]|\bto=|functools\[|commentary to=)(?:{marks})", re.MULTILINE)
 
 
@@ -235,8 +236,8 @@ class _Scan:
 
     def _read_bare(self, name: str, start: int) -> Piece | None:
         """Reads a call without marks at the start of a line; returns None for other text."""
-        text_before = f"\n{self.text[max(0, start - 40) : start]}"
-        if text_before.rpartition("\n")[2].strip():
+        line_start = self.text[max(0, start - 40) : start].rpartition("\n")[2]
+        if line_start.strip():
             return None
         if name == "pythonic_":
             is_auto = self.names != ("pythonic",)
@@ -244,7 +245,7 @@ class _Scan:
         if self.is_prose:
             return None
         piece = json_calls.read_bare(self.text, start, self.tools)
-        self.is_prose = piece is None  # each attempt can read all the text
+        self.is_prose = piece is None  # one attempt only: it can read the whole text
         return piece
 
     def _result(self) -> ParsedAction:
