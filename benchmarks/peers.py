@@ -152,7 +152,7 @@ def _folder() -> "tempfile.TemporaryDirectory[str]":
 
 @cache
 def repository() -> Path:
-    """Makes a git repository with `NUM_FILES` Python files in one commit."""
+    """Makes a git repository of `NUM_FILES` Python files in one commit; returns its folder."""
     folder = Path(_folder().name) / "repository"
     for number in range(NUM_FILES):
         package = folder / f"package_{number // _FILES_PER_FOLDER}"

@@ -285,7 +285,7 @@ def _template_layout(tokenizer: Tokenizer, schemas: Schemas) -> Layout:
         source = backend.get_chat_template(tools=tools)
     except ValueError as error:  # several templates without a default
         raise InvalidArgumentError(
-            f"the tokenizer {tokenizer.name} must have one chat template or a default: {error}"
+            f"the tokenizer {tokenizer.name} has no default chat template; save one: {error}"
         ) from error
     tokens = (str(token) for token in backend.added_tokens_decoder.values() if not token.special)
     look_alikes = tuple(token for token in tokens if len(token.strip()) > 1 and token in source)
