@@ -40,13 +40,13 @@ from coding_gym.sandbox import open_sandbox
 from coding_gym.workspace import TemplateStore, apply_patch
 
 RESULTS = ROOT / "benchmarks" / "results" / "benchmarks.json"
-OWN = "coding_gym"
+PACKAGE = "coding_gym"
 NUM_ENVS = 64
 _TASK = "bourse-lost-places"
-_WRONG = Patch.between({}, {"notes.txt": "nothing is repaired\n"})
+_WRONG_PATCH = Patch.between({}, {"notes.txt": "nothing is repaired\n"})
 # The rows of the README's table: alternatives of `COMMANDS` and `RESETS`, and the isolation.
 _OVERVIEW = (
-    (OWN, OWN, "yes"),
+    (PACKAGE, PACKAGE, "yes"),
     ("mini-swe-agent, bubblewrap", "", "files only"),
     ("docker exec", "docker run and git clone", "yes"),
     ("SWE-ReX, not isolated", "git clone, not isolated", "no"),
@@ -56,12 +56,12 @@ _MARKS = re.compile(r"(?s)(<!-- benchmark: ([a-z, ]+) -->\n).*?(\n<!-- end of be
 
 def commands(rounds: int) -> list[Figure]:
     """Measures the time of a command."""
-    return compare("command", COMMANDS, OWN, rounds)
+    return compare("command", COMMANDS, PACKAGE, rounds)
 
 
 def resets(rounds: int) -> list[Figure]:
     """Measures the time of a clean tree and a first command."""
-    return compare("reset", RESETS, OWN, max(5, rounds // 10))
+    return compare("reset", RESETS, PACKAGE, max(5, rounds // 10))
 
 
 def grades(rounds: int) -> list[Figure]:
@@ -69,23 +69,23 @@ def grades(rounds: int) -> list[Figure]:
     (task,) = load_tasks(task_ids=[_TASK])
     template = TemplateStore().get(task)
     paths = " ".join(sorted({test.partition("::")[0] for test in task.expected_tests}))
-    gold = Patch(task.gold_patch)
+    gold_patch = Patch(task.gold_patch)
 
-    def by_hand(stack: ExitStack) -> Work:
+    def cold_pytest(stack: ExitStack) -> Work:
         sandbox = stack.enter_context(open_sandbox(template.spec))
         apply_patch(sandbox, Patch(task.test_patch))
-        apply_patch(sandbox, gold)
+        apply_patch(sandbox, gold_patch)
         return lambda: sandbox.run(f"python -m pytest -q {paths}")
 
-    def graded(patch: Patch, _: ExitStack) -> Work:
+    def one_grade(patch: Patch, _: ExitStack) -> Work:
         return lambda: grade(task, template, patch, challenge="resolved")  # as in environments
 
     return compare(
         "grade",
         {
-            "python -m pytest by hand": by_hand,
-            "coding_gym, a wrong patch": partial(graded, _WRONG),
-            "coding_gym, a right patch": partial(graded, gold),
+            "python -m pytest by hand": cold_pytest,
+            "coding_gym, a wrong patch": partial(one_grade, _WRONG_PATCH),
+            "coding_gym, a right patch": partial(one_grade, gold_patch),
         },
         "python -m pytest by hand",
         max(5, rounds // 10),
@@ -96,15 +96,15 @@ def vector(_: int) -> list[Figure]:
     """Measures vector envs, each kind in its own process."""
     from vector import KINDS
 
-    measured: dict[str, dict[str, float]] = {}
+    results: dict[str, dict[str, float]] = {}
     for kind in KINDS:
         argv = [sys.executable, str(Path(__file__).with_name("vector.py")), kind, str(NUM_ENVS)]
         process = subprocess.run(argv, stdout=subprocess.PIPE, text=True, check=True)
-        measured[kind] = json.loads(process.stdout)
+        results[kind] = json.loads(process.stdout)
     figures = []
     for group, unit, key in (("vector steps", "1/s", "steps_per_s"), ("memory", "MiB", "pss_mib")):
-        base = measured[OWN][key]
-        for kind, values in measured.items():
+        base = results[PACKAGE][key]
+        for kind, values in results.items():
             if group == "vector steps" or kind != "one env in a loop":
                 value, ratio = round(values[key], 1), round(values[key] / base, 3)
                 figures.append(Figure(group=group, name=kind, unit=unit, value=value, ratio=ratio))
@@ -155,8 +155,8 @@ def write_pages(figures: Sequence[Figure]) -> None:
 
         def replacement(match: re.Match[str]) -> str:
             groups = match[2].split(", ")
-            present = [f for f in figures if f.group in groups and f.value is not None]
-            text = overview(figures) if groups == ["overview"] else table(present)
+            measured = [f for f in figures if f.group in groups and f.value is not None]
+            text = overview(figures) if groups == ["overview"] else table(measured)
             return f"{match[1]}\n{text}\n{match[3]}"
 
         if (new := _MARKS.sub(replacement, text)) != text:

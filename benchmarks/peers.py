@@ -18,7 +18,7 @@ from coding_gym import load_tasks
 from coding_gym.sandbox import SandboxSpec, open_sandbox
 from coding_gym.workspace import TemplateStore
 
-BARE = ["bash", "-c", "true"]
+_TRUE = ["bash", "-c", "true"]
 NUM_FILES = 10_000
 _FILES_PER_FOLDER = 100
 _LINES = "".join(f"def function_{n}(x):\n    return x + {n}\n" for n in range(20))
@@ -35,12 +35,12 @@ def _check(exit_code: int) -> None:
         raise RuntimeError(f"`true` must exit with 0, got {exit_code}")
 
 
-def bare(_: ExitStack) -> Work:
-    """Runs a process without isolation, which takes the least possible time."""
-    return lambda: subprocess.run(BARE, check=True)
+def plain_process(_: ExitStack) -> Work:
+    """Runs a process without isolation, which takes the minimum time."""
+    return lambda: subprocess.run(_TRUE, check=True)
 
 
-def own_command(stack: ExitStack) -> Work:
+def package_command(stack: ExitStack) -> Work:
     """Runs the command in this package's default shell."""
     sandbox = stack.enter_context(open_sandbox(SandboxSpec()))
     return lambda: _check(sandbox.run("true").exit_code)
@@ -89,11 +89,11 @@ def docker_exec(stack: ExitStack) -> Work:
     process = subprocess.run(run, check=True, capture_output=True, text=True)
     name = process.stdout.strip()
     stack.callback(subprocess.run, ["docker", "kill", name], check=False, capture_output=True)
-    argv = ["docker", "exec", name, *BARE]
+    argv = ["docker", "exec", name, *_TRUE]
     return lambda: subprocess.run(argv, check=True, capture_output=True)
 
 
-def own_reset(_: ExitStack) -> Work:
+def package_reset(_: ExitStack) -> Work:
     """Opens a clean tree in a fresh sandbox, and runs a first command."""
     store = TemplateStore()
     spec = store.get(load_tasks([_row()])[0]).spec
@@ -112,7 +112,7 @@ def git_clone(_: ExitStack) -> Work:
         with tempfile.TemporaryDirectory() as folder:
             argv = ["git", "clone", "-q", str(repository()), f"{folder}/clone"]
             subprocess.run(argv, check=True, capture_output=True)
-            subprocess.run(BARE, check=True, cwd=f"{folder}/clone")
+            subprocess.run(_TRUE, check=True, cwd=f"{folder}/clone")
 
     return once
 
@@ -126,8 +126,8 @@ def docker_clone(_: ExitStack) -> Work:
 
 
 COMMANDS: Mapping[str, Maker] = {
-    "coding_gym": own_command,
-    "subprocess, not isolated": bare,
+    "coding_gym": package_command,
+    "subprocess, not isolated": plain_process,
     "nano-agent, not isolated": nano,
     "mini-swe-agent, not isolated": mini_local,
     "mini-swe-agent, bubblewrap": mini_bubblewrap,
@@ -137,7 +137,7 @@ COMMANDS: Mapping[str, Maker] = {
 """Runs ``true`` in an open environment."""
 
 RESETS: Mapping[str, Maker] = {
-    "coding_gym": own_reset,
+    "coding_gym": package_reset,
     "git clone, not isolated": git_clone,
     "docker run and git clone": docker_clone,
 }
@@ -152,7 +152,7 @@ def _folder() -> "tempfile.TemporaryDirectory[str]":
 
 @cache
 def repository() -> Path:
-    """Makes a git repository with `NUM_FILES` Python files in one commit."""
+    """Makes a git repository of `NUM_FILES` Python files in one commit; returns its folder."""
     folder = Path(_folder().name) / "repository"
     for number in range(NUM_FILES):
         package = folder / f"package_{number // _FILES_PER_FOLDER}"

@@ -58,7 +58,7 @@ def compare(group: str, makers: Mapping[str, Maker], reference: str, rounds: int
         rounds: Number of timed calls of each alternative.
     """
     works: dict[str, Work] = {}
-    absent: list[Figure] = []
+    failures: list[Figure] = []
     with ExitStack() as stack:
         for name, make in makers.items():
             try:
@@ -66,20 +66,20 @@ def compare(group: str, makers: Mapping[str, Maker], reference: str, rounds: int
                 works[name]()
             except Exception as problem:  # noqa: BLE001 - an alternative may fail in any way
                 works.pop(name, None)
-                absent.append(Figure(group=group, name=name, unit="ms", absent=str(problem)))
+                failures.append(Figure(group=group, name=name, unit="ms", absent=str(problem)))
         samples: dict[str, list[float]] = {name: [] for name in works}
         for _ in range(rounds):
             for name, work in works.items():
                 work()  # not timed: warms the processor's caches
                 samples[name].append(timed_ms(work))
     base = statistics.median(samples[reference])
-    return [*(_figure(group, name, times, base) for name, times in samples.items()), *absent]
+    return [*(_figure(group, name, times, base) for name, times in samples.items()), *failures]
 
 
 def _figure(group: str, name: str, samples: Sequence[float], base: float) -> Figure:
     value = statistics.median(samples)
-    cuts = statistics.quantiles([*samples, *samples], n=10, method="inclusive")
-    spread = {"p10": round(cuts[0], 4), "p90": round(cuts[-1], 4), "samples": len(samples)}
+    deciles = statistics.quantiles([*samples, *samples], n=10, method="inclusive")
+    spread = {"p10": round(deciles[0], 4), "p90": round(deciles[-1], 4), "samples": len(samples)}
     ratio = round(value / base, 3)
     return Figure(
         group=group, name=name, unit="ms", value=round(value, 4), ratio=ratio, spread=spread

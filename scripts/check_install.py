@@ -3,8 +3,8 @@
     python scripts/check_install.py python3.11 python3.12 python3.13
 
 Builds the sdist and, from it, the wheel. Each interpreter installs the wheel into a virtual
-environment of its own, where no compiler can be found, runs the README's example in an empty
-folder, and runs the command line. A wheel without a platform in its name runs on every machine.
+environment without a compiler, runs the README's example in an empty folder, and runs the command
+line. A wheel without a platform in its name runs on every machine.
 """
 
 import os
@@ -19,18 +19,19 @@ NO_COMPILER = {"CC": "/bin/false", "CXX": "/bin/false", "RUSTC": "/bin/false"}
 
 
 def run(folder: Path, *command: str | Path) -> str:
-    """Runs a command in a folder; returns what it printed, or exits if it fails."""
+    """Runs a command in a folder; returns its output, or exits if it fails."""
     env = os.environ | NO_COMPILER
     env.pop("PYTHONPATH", None)
-    done = subprocess.run(
+    result = subprocess.run(
         [str(word) for word in command], cwd=folder, env=env, capture_output=True, text=True
     )
-    if done.returncode:
-        raise SystemExit(f"{command} ended with {done.returncode}:\n{done.stdout}{done.stderr}")
-    return done.stdout
+    if result.returncode:
+        output = result.stdout + result.stderr
+        raise SystemExit(f"{command} ended with {result.returncode}:\n{output}")
+    return result.stdout
 
 
-def environment(folder: Path, interpreter: str, *packages: str | Path) -> Path:
+def make_environment(folder: Path, interpreter: str, *packages: str | Path) -> Path:
     """Makes a virtual environment with packages; returns its folder of programs."""
     run(folder, interpreter, "-m", "venv", folder / "venv")
     programs = folder / "venv" / "bin"
@@ -38,10 +39,10 @@ def environment(folder: Path, interpreter: str, *packages: str | Path) -> Path:
     return programs
 
 
-def built(folder: Path, interpreter: str) -> Path:
+def build_wheel(folder: Path, interpreter: str) -> Path:
     """Builds sdist and wheel; returns the wheel."""
     folder.mkdir()
-    programs = environment(folder, interpreter, "build")
+    programs = make_environment(folder, interpreter, "build")
     run(folder, programs / "python", "-m", "build", ROOT, "--outdir", folder)
     (sdist,), (wheel,) = folder.glob("*.tar.gz"), folder.glob("*.whl")
     if not wheel.name.endswith("-py3-none-any.whl"):
@@ -51,24 +52,24 @@ def built(folder: Path, interpreter: str) -> Path:
 
 
 def check(folder: Path, interpreter: str, wheel: Path) -> None:
-    """Installs the wheel, and uses it."""
+    """Installs the wheel; runs the README's example and the command line."""
     folder.mkdir()
-    programs = environment(folder, interpreter, "--only-binary", ":all:", wheel)
+    programs = make_environment(folder, interpreter, "--only-binary", ":all:", wheel)
     readme = (ROOT / "README.md").read_text(encoding="utf-8")
     example = re.findall(r"(?ms)^```python\n(.*?)^```", readme)[0]
     (folder / "example.py").write_text(example, encoding="utf-8")
-    last = run(folder, programs / "python", "example.py").splitlines()[-1]
-    if not last.startswith("1.0 "):
-        raise SystemExit(f"the README's example printed {last!r}")
+    last_line = run(folder, programs / "python", "example.py").splitlines()[-1]
+    if not last_line.startswith("1.0 "):
+        raise SystemExit(f"the README's example printed {last_line!r}")
     version = run(folder, programs / "python", "--version").strip()
-    print(f"{version}: {last}; {run(folder, programs / 'coding-gym', '--version').strip()}")
+    print(f"{version}: {last_line}; {run(folder, programs / 'coding-gym', '--version').strip()}")
 
 
 def main() -> None:
     """Checks each interpreter of the command line, or the one that runs this."""
     interpreters = sys.argv[1:] or [sys.executable]
     with tempfile.TemporaryDirectory() as name:
-        wheel = built(Path(name, "build"), interpreters[0])
+        wheel = build_wheel(Path(name, "build"), interpreters[0])
         for number, interpreter in enumerate(interpreters):
             check(Path(name, str(number)), interpreter, wheel)
 

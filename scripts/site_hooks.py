@@ -1,4 +1,4 @@
-"""The help of every command, for the site's page on the command line.
+"""Adds the help of every command to the site's page on the command line.
 
 mkdocs-click does not see the options: typer contains its own copy of click.
 """
@@ -12,7 +12,7 @@ MARK = "<!-- commands -->"
 
 
 def on_page_markdown(markdown: str, **_: Any) -> str:
-    """Puts the help in the place of the mark."""
+    """Replaces the mark by the help of every command."""
     if MARK not in markdown:
         return markdown
     from coding_gym.cli.app import app

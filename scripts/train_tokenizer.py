@@ -3,7 +3,7 @@
     python scripts/train_tokenizer.py [--output FILE]
 
 The text is every source file of the standard library without its tests, in sorted order, and each
-docstring once more without its indentation, so that the share of prose is more like that of problem
+docstring once more without its indentation, so that the share of prose is closer to that of problem
 statements. The same Python release gives the same file, byte for byte.
 """
 
@@ -85,18 +85,18 @@ def train(texts: Iterator[str]) -> Tokenizer:
 
 def byte_alphabet() -> dict[str, int]:
     """Returns the byte for each printable character of a byte-level BPE (GPT-2's mapping)."""
-    plain = [b for b in range(256) if chr(b).isprintable() and chr(b) != " "]
-    others = [b for b in range(256) if b not in plain]
-    return {chr(b): b for b in plain} | {chr(256 + i): b for i, b in enumerate(others)}
+    printable = [b for b in range(256) if chr(b).isprintable() and chr(b) != " "]
+    others = [b for b in range(256) if b not in printable]
+    return {chr(b): b for b in printable} | {chr(256 + i): b for i, b in enumerate(others)}
 
 
 def mergeable_ranks(tokenizer: Tokenizer) -> dict[bytes, int]:
-    """Returns the vocabulary in tiktoken's order: the bytes, then merges as they were learned."""
+    """Returns the vocabulary in tiktoken's order: the bytes, then the merges, as trained."""
     alphabet = byte_alphabet()
-    learned = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
-    tokens = [bytes(alphabet[char] for char in token) for token, _ in learned]
-    merged = [token for token in tokens if len(token) > 1]
-    return {token: i for i, token in enumerate([*(bytes([b]) for b in range(256)), *merged])}
+    entries = sorted(tokenizer.get_vocab().items(), key=lambda item: item[1])
+    tokens = [bytes(alphabet[char] for char in token) for token, _ in entries]
+    merges = [token for token in tokens if len(token) > 1]
+    return {token: i for i, token in enumerate([*(bytes([b]) for b in range(256)), *merges])}
 
 
 def main() -> None:

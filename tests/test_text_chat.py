@@ -36,12 +36,12 @@ def transcript(
     chat: Chat,
     messages: Sequence[dict[str, str]],
     sampled: Sequence[Sequence[int]],
-    asks: bool = True,
+    with_prompt: bool = True,
     max_tokens: int = 10_000,
 ) -> list[int]:
     ids = ChatIds(chat)
     ids.extend(messages, sampled)
-    return [int(i) for i in ids.ids(max_tokens, asks=asks)]
+    return [int(i) for i in ids.ids(max_tokens, with_prompt=with_prompt)]
 
 
 @pytest.fixture
@@ -65,7 +65,7 @@ def test_a_reply_keeps_its_sampled_ids_and_is_closed_once(chat: Chat) -> None:
         after = transcript(chat, [*OPENING, REPLY, *ANSWERS], [ids])
         assert after[: len(opening) + len(sampled) + 1] == [*opening, *sampled, end]
         assert after[len(opening) + len(sampled) + 1] != end
-    assert transcript(chat, [*OPENING, REPLY], [[]], asks=False)[len(opening)] == end
+    assert transcript(chat, [*OPENING, REPLY], [[]], with_prompt=False)[len(opening)] == end
 
 
 def test_an_observed_chat_only_grows(chat: Chat) -> None:
@@ -100,12 +100,12 @@ def test_ids_of_a_template_equal_those_of_its_whole_text(saved: Any) -> None:
     tokenizer = saved(TEMPLATE)
     chat = chat_of(tokenizer)
     for messages in (OPENING, [*OPENING, REPLY, *ANSWERS], [*OPENING, REPLY, OPENING[1]]):
-        for asks in (True, False):
+        for with_prompt in (True, False):
             expected = tokenizer.backend.apply_chat_template(
-                messages, tools=SCHEMAS, add_generation_prompt=asks, return_dict=False
+                messages, tools=SCHEMAS, add_generation_prompt=with_prompt, return_dict=False
             )
             sampled = [tokenizer.encode(REPLY["content"])] * (REPLY in messages)
-            assert transcript(chat, messages, sampled, asks=asks) == expected
+            assert transcript(chat, messages, sampled, with_prompt=with_prompt) == expected
 
 
 @pytest.mark.slow

@@ -32,7 +32,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from menu_episodes import Choose, Played, explore, in_order, play, random_choice
+from menu_episodes import Choose, TaskResult, explore, in_order, play, random_choice
 
 ROOT = Path(__file__).parents[2]
 sys.path += [str(ROOT / "examples"), str(ROOT / "benchmarks")]  # for menu_policy and timing
@@ -56,19 +56,19 @@ Counts = dict[str, list[int]]
 def subset(bench: Path, split: str, num_per_program: int) -> Path:
     """Writes the first tasks of `KINDS` of each program to a file, and returns its path."""
     num_tasks: Counter[str] = Counter()
-    chosen_lines = []
+    task_lines = []
     for line in (bench / f"{split}.jsonl").read_text().splitlines():
         row = json.loads(line)
         kind = row["instance_id"].rpartition("__")[2].rpartition("-")[0]
         if kind in KINDS and num_tasks[row["repo"]] < num_per_program:
             num_tasks[row["repo"]] += 1
-            chosen_lines.append(line + "\n")
+            task_lines.append(line + "\n")
     path = bench / f"{split}-{num_per_program}.jsonl"
-    path.write_text("".join(chosen_lines))
+    path.write_text("".join(task_lines))
     return path
 
 
-def counted(episodes: Iterable[Played]) -> Counts:
+def counts_of(episodes: Iterable[TaskResult]) -> Counts:
     """Returns the numbers of resolved episodes, episodes and test runs by program."""
     counts: Counts = {}
     for episode in episodes:
@@ -82,18 +82,18 @@ def run_exploration(train: Path, test: Path) -> dict[str, Any]:
     line: dict[str, Any] = {"trainer": "explored", "seed": None}
     for split, tasks in (("train", train), ("test", test)):
         start_s = time.perf_counter()
-        explored = explore(tasks)
+        results = explore(tasks)
         line[f"{split}_s"] = round(time.perf_counter() - start_s, 1)
     return {
         **line,
-        "played": {"the best that 48 edits allow": counted(explored)},
+        "played": {"the best that 48 edits allow": counts_of(results)},
         "machine": machine(),
     }
 
 
 def run_baselines(test: Path) -> dict[str, Any]:
     """Plays the untrained baselines, and returns the line of results."""
-    played = {name: counted(play(test, choose, seed=0)) for name, choose in BASELINES.items()}
+    played = {name: counts_of(play(test, choose, seed=0)) for name, choose in BASELINES.items()}
     return {"trainer": "baselines", "seed": None, "played": played, "machine": machine()}
 
 
@@ -121,7 +121,7 @@ def run_seed(train: Path, test: Path, steps: int, choice: tuple[str, int]) -> di
         "seed": seed,
         "steps": steps,
         "train_s": train_s,
-        "played": {name: counted(episodes) for name, episodes in played.items()},
+        "played": {name: counts_of(episodes) for name, episodes in played.items()},
         "settings": module.SETTINGS,
         "machine": machine(*module.PACKAGES),
     }
@@ -170,17 +170,17 @@ def rate(seeds: list[Counts]) -> tuple[float, float, float]:
 def run_all(options: argparse.Namespace) -> None:
     """Explores, plays the baselines, and trains; adds each line of results when it is complete."""
     train, test = (subset(options.bench, split, options.each) for split in SPLITS)
-    keep(options.results, run_exploration(train, test))
-    keep(options.results, run_baselines(test))
+    append_line(options.results, run_exploration(train, test))
+    append_line(options.results, run_baselines(test))
     train_once = partial(run_seed, train, test, options.steps)
     choices = product(options.trainers, options.seeds)
     # Forked processes inherit the cache; each trains once.
     with multiprocessing.get_context("fork").Pool(_NUM_PROCESSES, maxtasksperchild=1) as pool:
         for line in pool.imap_unordered(train_once, choices):
-            keep(options.results, line)
+            append_line(options.results, line)
 
 
-def keep(results: Path, line: Mapping[str, Any]) -> None:
+def append_line(results: Path, line: Mapping[str, Any]) -> None:
     """Adds a line to the file of results."""
     with results.open("a", encoding="utf-8") as file:
         file.write(json.dumps(line) + "\n")

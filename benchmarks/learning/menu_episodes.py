@@ -36,7 +36,7 @@ Choose = Callable[[Observation, np.random.Generator], int]
 
 
 @dataclass(frozen=True, slots=True)
-class Played:
+class TaskResult:
     """The result of one task.
 
     Attributes:
@@ -63,16 +63,16 @@ def in_order(observation: Observation, _: np.random.Generator) -> int:
     mask = observation["action_mask"]
     if _state(observation, "changed") and not _state(observation, "tests_current"):
         return RUN_TESTS
-    untried = np.flatnonzero(mask[FIRST_CANDIDATE:])
-    is_done = _state(observation, "passed_all") or not len(untried)
-    return SUBMIT if is_done else FIRST_CANDIDATE + int(untried[0])
+    untried_candidates = np.flatnonzero(mask[FIRST_CANDIDATE:])
+    is_done = _state(observation, "passed_all") or not len(untried_candidates)
+    return SUBMIT if is_done else FIRST_CANDIDATE + int(untried_candidates[0])
 
 
 def _state(observation: Observation, name: str) -> float:
     return float(observation["menu"][MENU_FEATURES.index(name)])
 
 
-def play(tasks: Path, choose: Choose, *, seed: int, workers: int = 2) -> list[Played]:
+def play(tasks: Path, choose: Choose, *, seed: int, workers: int = 2) -> list[TaskResult]:
     """Plays each task of a file once.
 
     Args:
@@ -85,7 +85,7 @@ def play(tasks: Path, choose: Choose, *, seed: int, workers: int = 2) -> list[Pl
         InfrastructureError: A sandbox or a grade failed, so a result is missing.
     """
 
-    def play_task(env: gym.Env[Any, Any], task: Task) -> Played:
+    def play_task(env: gym.Env[Any, Any], task: Task) -> TaskResult:
         draws = np.random.default_rng([seed, zlib.crc32(task.task_id.encode())])
         observation, info = env.reset()
         num_runs = 0
@@ -95,12 +95,12 @@ def play(tasks: Path, choose: Choose, *, seed: int, workers: int = 2) -> list[Pl
             observation, _, terminated, truncated, info = env.step(action)
             is_over = terminated or truncated
             num_runs += action == RUN_TESTS
-        return Played(task.repo, _resolved(info), num_runs)
+        return TaskResult(task.repo, _resolved(info), num_runs)
 
     return list(_visit(tasks, play_task, workers, MAX_TURNS))
 
 
-def explore(tasks: Path, workers: int = 4) -> list[Played]:
+def explore(tasks: Path, workers: int = 4) -> list[TaskResult]:
     """Tries every candidate of each task, and grades candidates that pass the visible tests.
 
     The results are cached in this process and in processes forked from it, so later training on
@@ -114,7 +114,7 @@ def explore(tasks: Path, workers: int = 4) -> list[Played]:
         InfrastructureError: A sandbox or a grade failed.
     """
 
-    def explore_task(env: gym.Env[Any, Any], task: Task) -> Played:
+    def explore_task(env: gym.Env[Any, Any], task: Task) -> TaskResult:
         def observe(action: int) -> Observation:
             observation: Observation
             observation, *_, info = env.step(action)
@@ -135,11 +135,11 @@ def explore(tasks: Path, workers: int = 4) -> list[Played]:
             env.step(action)
             *_, info = env.step(SUBMIT)
             num_resolved += _resolved(info)
-        return Played(task.repo, num_resolved > 0)
+        return TaskResult(task.repo, num_resolved > 0)
 
     num_tasks = len(coding_gym.load_tasks(str(tasks)))
-    visited = _visit(tasks, explore_task, workers, 3 * NUM_CANDIDATES)
-    return list(track(visited, f"trying edits of {tasks.name}", num_tasks))
+    results = _visit(tasks, explore_task, workers, 3 * NUM_CANDIDATES)
+    return list(track(results, f"trying edits of {tasks.name}", num_tasks))
 
 
 def _visit(

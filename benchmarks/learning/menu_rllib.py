@@ -53,9 +53,9 @@ class Learner:
         """Trains, and prints the resolved rate of the last 100 episodes after each iteration."""
         num_steps = 0
         while num_steps < steps:
-            sampled = self._algorithm.train()["env_runners"]
-            num_steps = int(sampled["num_env_steps_sampled_lifetime"])
-            print(f"{num_steps} steps, resolved: {sampled.get('episode_return_mean', 0.0):.1%}")
+            results = self._algorithm.train()["env_runners"]
+            num_steps = int(results["num_env_steps_sampled_lifetime"])
+            print(f"{num_steps} steps, resolved: {results.get('episode_return_mean', 0.0):.1%}")
 
     def choose(self, *, is_greedy: bool) -> Choose:
         """Returns the policy; it samples its actions, or takes the most probable ones."""

@@ -37,11 +37,7 @@ class Learner:
     def __init__(self, tasks: Path, seed: int) -> None:
         torch.set_num_threads(1)
         envs = CodingRepairVecEnv(
-            _NUM_ENVS,
-            wrappers=[MENU],
-            tasks=str(tasks),
-            sampler="shuffled",
-            **ENV_KWARGS,
+            _NUM_ENVS, wrappers=[MENU], tasks=str(tasks), sampler="shuffled", **ENV_KWARGS
         )
         self._env = VecMonitor(envs)  # records rewards of episodes, which SB3 prints
         self._model = MaskablePPO(

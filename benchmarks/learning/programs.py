@@ -6,7 +6,7 @@ The programs are part of this package, or are source distributions with tests, w
 ``bugs.json.gz`` has the edits of each bug, the failing tests, and the hidden tests among them: half
 of the failing test functions, as `coding-gym tasks synthesize --show-failing` chose them. The agent
 sees the other half, of which the issue names up to three. The grader confirmed every bug when the
-file was made; see `docs/synthesis.md`. Tests that fail without any bug are excluded, and doctests,
+file was made; see `docs/synthesis.md`. Excluded are tests that fail without any bug, and doctests,
 which policies can edit. ``train.jsonl`` has the tasks of three quarters of the programs,
 ``test.jsonl`` those of the others, by a digest of their names.
 """
@@ -47,7 +47,7 @@ Bug = Mapping[str, Any]
 def split_of(name: str) -> str:
     """Returns the split of a program; it depends only on the name."""
     digest = hashlib.sha256(name.encode()).digest()
-    return SPLITS[digest[0] % _TEST_SHARE == 0]
+    return "test" if digest[0] % _TEST_SHARE == 0 else "train"
 
 
 def project_of(name: str, requirement: str, trees: Path) -> Project:
@@ -89,31 +89,31 @@ def build(out: Path, workers: int) -> None:
     with ThreadPoolExecutor(workers) as pool:
         tasks = dict(zip(programs, pool.map(tasks_of, programs), strict=True))
     for split in SPLITS:
-        selected = [task for name in programs if split_of(name) == split for task in tasks[name]]
-        write_rows(selected, out / f"{split}.jsonl")
+        split_tasks = [task for name in programs if split_of(name) == split for task in tasks[name]]
+        write_rows(split_tasks, out / f"{split}.jsonl")
 
 
 def _task(name: str, project: Project, program: Mapping[str, Any], bug: Bug) -> Task:
     """Returns the task of one bug."""
-    hidden = [(path, line) for path, line in bug["hidden"]]
-    paths = {bug["path"], *(path for path, _ in hidden)}
+    hidden_lines = [(path, line) for path, line in bug["hidden"]]
+    paths = {bug["path"], *(path for path, _ in hidden_lines)}
     texts = {path: data.decode("utf-8") for path, data in project.contents(paths).items()}
-    visible = hide({path: texts[path] for path, _ in hidden}, hidden)
-    if visible is None:
+    visible_texts = hide({path: texts[path] for path, _ in hidden_lines}, hidden_lines)
+    if visible_texts is None:
         raise ValueError(f"{bug['task_id']}: its tests cannot be hidden")
     edits = [Edit(bug["path"], *edit) for edit in bug["edits"]]
-    broken = {bug["path"]: apply_edits(texts[bug["path"]], edits)}
-    gold = Patch.between(broken, {bug["path"]: texts[bug["path"]]}).text
-    tests = Patch.between(visible, {path: texts[path] for path in visible}).text
+    broken_texts = {bug["path"]: apply_edits(texts[bug["path"]], edits)}
+    gold_patch = Patch.between(broken_texts, {bug["path"]: texts[bug["path"]]}).text
+    test_patch = Patch.between(visible_texts, {path: texts[path] for path in visible_texts}).text
     names = program["tests"]
     issue = ["These tests fail:", *(f"- {test}" for test in bug["named"])]
     issue.append("Find the bug and repair it.\n")
     return replace(
         project.task(bug["task_id"], "\n".join(issue)),
         repo=name,
-        tree=FolderTree(str(project.folder), gold + tests),
-        gold_patch=gold,
-        test_patch=tests,
+        tree=FolderTree(str(project.folder), gold_patch + test_patch),
+        gold_patch=gold_patch,
+        test_patch=test_patch,
         fail_to_pass=tuple(names[number] for number in bug["failing"]),
         pass_to_pass=tuple(test for n, test in enumerate(names) if n not in bug["failing"]),
         excluded_tests=tuple(program["excluded"]),

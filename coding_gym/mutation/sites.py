@@ -17,7 +17,7 @@ Statement = ast.stmt | Clause
 
 _BLOCKS = {"body", "orelse", "finalbody", "handlers", "cases"}
 _NOT_CODE = {"annotation", "returns", "type_params"}
-_OWN_SCOPE = (
+_SCOPE_NODES = (
     *(ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Lambda),
     *(ast.ListComp, ast.SetComp, ast.DictComp, ast.GeneratorExp),
 )
@@ -74,7 +74,7 @@ class Scope:
         pending: list[ast.AST] = list(self.function.body) if self.function else []
         while pending:
             node = pending.pop()
-            if isinstance(node, _OWN_SCOPE):
+            if isinstance(node, _SCOPE_NODES):
                 continue
             if is_bound_by(node):
                 position = node.lineno, node.col_offset

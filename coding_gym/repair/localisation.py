@@ -16,7 +16,7 @@ TEST_CPU_S = 1.0  # processor seconds of one test
 _TRACED_TEST_CPU_S = 2.0  # processor seconds of one test with line tracing
 _ALONE_CPU_S = 20.0  # processor seconds of the failing tests
 _CPU_S = 60.0  # processor seconds of all tests
-_MAX_FAILING = 12
+_MAX_FAILING_TESTS = 12
 _MAX_SOURCE_BYTES = 100_000  # of all files together
 _MAX_FIRST_BYTES = 400_000  # of the first file, which may exceed the limit of all files
 _MAX_DEPTH = 200  # of a syntax tree; chains of a thousand `elif` would exhaust the stack
@@ -113,7 +113,7 @@ def localise(suite: Suite) -> Localisation | None:
 
 
 def _localisation(suite: Suite, traced_run: SuiteRun, arguments: tuple[str, ...]) -> Localisation:
-    failing_tests = _select_failing(traced_run)
+    failing_tests = _select_failing_tests(traced_run)
     needs_all_tests, cpu_s = _run_alone(suite, failing_tests) if failing_tests else (False, 0.0)
     spectrum = _spectrum(traced_run, failing_tests)
     sources = _read_sources(suite, _paths(traced_run, spectrum)) if failing_tests else {}
@@ -131,7 +131,7 @@ def _localisation(suite: Suite, traced_run: SuiteRun, arguments: tuple[str, ...]
     )
 
 
-def _select_failing(run: SuiteRun) -> tuple[str, ...]:
+def _select_failing_tests(run: SuiteRun) -> tuple[str, ...]:
     """Returns at most 12 failing tests to repair; prefers tests with different failures."""
     failures = run.observation.failures
     slow_tests = {test for test, failure in failures.items() if failure.kind == "TestTookTooLong"}
@@ -142,7 +142,7 @@ def _select_failing(run: SuiteRun) -> tuple[str, ...]:
         failure = failures.get(test)
         if failure is not None:
             test_by_failure.setdefault((failure.kind, failure.message), test)
-    selected_tests = list(dict.fromkeys([*test_by_failure.values(), *tests]))[:_MAX_FAILING]
+    selected_tests = list(dict.fromkeys([*test_by_failure.values(), *tests]))[:_MAX_FAILING_TESTS]
     return tuple(test for test in tests if test in selected_tests)
 
 
@@ -155,14 +155,14 @@ def _run_alone(suite: Suite, failing_tests: tuple[str, ...]) -> tuple[bool, floa
 
 
 def _spectrum(run: SuiteRun, failing_tests: tuple[str, ...]) -> Spectrum:
-    observed = run.observation
-    numbered_tests = [(number, test[0]) for number, test in enumerate(observed.tests)]
+    observation = run.observation
+    numbered_tests = [(number, test[0]) for number, test in enumerate(observation.tests)]
     failed_bits = sum(1 << number for number, test in numbered_tests if test in failing_tests)
     passed_tests = set(run.passed)
     passed_bits = sum(1 << number for number, test in numbered_tests if test in passed_tests)
     hits: dict[Line, tuple[int, int]] = {}
-    for path in filter(is_program, observed.lines):
-        for line, bits in observed.lines[path].items():
+    for path in filter(is_program, observation.lines):
+        for line, bits in observation.lines[path].items():
             num_failed = (int(bits, 16) & failed_bits).bit_count()
             if num_failed:
                 hits[path, line] = num_failed, (int(bits, 16) & passed_bits).bit_count()
@@ -182,14 +182,14 @@ def _paths(run: SuiteRun, spectrum: Spectrum) -> list[str]:
 def _read_sources(suite: Suite, paths: list[str]) -> dict[str, Source]:
     """Returns the parsed files; skips files that are too large, invalid or deeply nested."""
     sources: dict[str, Source] = {}
-    max_bytes_left = _MAX_FIRST_BYTES
+    remaining_bytes = _MAX_FIRST_BYTES
     with suite.open() as sandbox:
         for path in paths:
             try:
-                data = sandbox.read_file(path, max_bytes=max(0, max_bytes_left))
+                data = sandbox.read_file(path, max_bytes=max(0, remaining_bytes))
             except (OSError, InvalidArgumentError):  # the program can report any path
                 continue
-            max_bytes_left = min(max_bytes_left, _MAX_SOURCE_BYTES) - len(data)
+            remaining_bytes = min(remaining_bytes, _MAX_SOURCE_BYTES) - len(data)
             source = Source.from_bytes(path, data)
             if source is not None and _depth(source) <= _MAX_DEPTH:
                 sources[path] = source

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from coding_gym.calls import ToolCall
-from coding_gym.repair.menu_features import Standing, add_standings, saturated
+from coding_gym.repair.menu_features import CandidateState, add_episode_features, saturated
 from coding_gym.repair.program import CandidateProgram
 from coding_gym.repair.search import Trial
 
@@ -38,43 +38,43 @@ class Menu:
             return
         self._num_slots = num_slots
         self._shortlist = program.shortlist()
-        self._standings = [Standing() for _ in self._shortlist.candidates]
-        self._in_place: int | None = None
-        self._is_unknown = False  # whether the tree may differ from `_in_place`
-        self._current: Trial | None = None  # result for the current tree
-        self._next = Trial()  # result of the action being played
-        self._best = 0.0
-        self._played: int | None = None
+        self._states = [CandidateState() for _ in self._shortlist.candidates]
+        self._applied_number: int | None = None
+        self._is_tree_unknown = False  # whether the tree may differ from `_applied_number`
+        self._current_trial: Trial | None = None  # result for the current tree
+        self._next_trial = Trial()  # result of the action being played
+        self._best_fraction = 0.0
+        self._played_action: int | None = None
 
     def mask(self) -> NDArray[np.bool_]:
         """Returns the mask of available actions, shape (2 + K,); submitting is always available."""
         mask = np.zeros(FIRST_CANDIDATE + self._num_slots, np.bool_)
-        mask[RUN_TESTS] = self._current is None
+        mask[RUN_TESTS] = self._current_trial is None
         mask[SUBMIT] = True
-        for number, standing in enumerate(self._standings):
-            has_failed = standing.trial is not None and not standing.trial.is_plausible
-            mask[FIRST_CANDIDATE + number] = number != self._in_place and not has_failed
+        for number, state in enumerate(self._states):
+            has_failed = state.trial is not None and not state.trial.is_plausible
+            mask[FIRST_CANDIDATE + number] = number != self._applied_number and not has_failed
         return mask
 
     def calls(self, action: int) -> list[ToolCall]:
         """Returns the tool calls of an action; an unavailable action only prints a message."""
-        self._played = action if self.mask()[action] else None
-        if self._played is None:
+        self._played_action = action if self.mask()[action] else None
+        if self._played_action is None:
             return [_shell(f"echo {shlex.quote(f'{meaning(action)}: not available now')}")]
         if action == RUN_TESTS:
-            self._next = self._run()
-            restore = f"{_RESTORE}; " if self._is_unknown else ""
-            return [_shell(f"{restore}echo {shlex.quote(self._summary(self._next))}")]
+            self._next_trial = self._run()
+            restore = f"{_RESTORE}; " if self._is_tree_unknown else ""
+            return [_shell(f"{restore}echo {shlex.quote(self._summary(self._next_trial))}")]
         if action == SUBMIT:
             return [ToolCall("submit")]
         return [_shell(self._apply_command(action - FIRST_CANDIDATE))]
 
     def note(self, replies: Sequence[str]) -> None:
         """Records the results of the last action's calls, in their order."""
-        if self._played == RUN_TESTS:
+        if self._played_action == RUN_TESTS:
             self._note_tests()
-        elif self._played is not None and self._played >= FIRST_CANDIDATE:
-            self._note_applied(self._played - FIRST_CANDIDATE, replies)
+        elif self._played_action is not None and self._played_action >= FIRST_CANDIDATE:
+            self._note_applied(self._played_action - FIRST_CANDIDATE, replies)
 
     def state(self) -> dict[str, Any]:
         """Returns the state of the menu, for the argument ``state`` of another menu."""
@@ -83,7 +83,7 @@ class Menu:
     def candidate_features(self) -> NDArray[np.float32]:
         """Returns one row per slot, shape (K, F), float32, from 0 to 1; see `menu_features`."""
         rows = self._shortlist.features.copy()
-        add_standings(rows, self._shortlist.candidates, self._standings, self._in_place)
+        add_episode_features(rows, self._shortlist.candidates, self._states, self._applied_number)
         return rows
 
     def features(self, turns_left: float) -> NDArray[np.float32]:
@@ -93,18 +93,18 @@ class Menu:
             turns_left: The remaining share of the episode's turns.
         """
         baseline = self._shortlist.baseline
-        trial = self._current or Trial()
-        num_candidates = max(1, len(self._standings))
+        trial = self._current_trial or Trial()
+        num_candidates = max(1, len(self._states))
         values = (
-            len(self._standings) / self._num_slots,
+            len(self._states) / self._num_slots,
             0.0 if baseline is None else saturated(len(baseline.failing)),
-            sum(standing.tried for standing in self._standings) / num_candidates,
-            self._in_place is not None or self._is_unknown,
-            self._current is not None,
+            sum(state.tried for state in self._states) / num_candidates,
+            self._applied_number is not None or self._is_tree_unknown,
+            self._current_trial is not None,
             trial.fraction_fixed,
             trial.breaks_others,
             trial.is_plausible,
-            self._best,
+            self._best_fraction,
             turns_left,
         )
         return np.asarray(values, np.float32)
@@ -114,22 +114,22 @@ class Menu:
         candidate = self._shortlist.candidates[number]
         patch = candidate.patch(self._shortlist.texts[candidate.path]).text
         command = f"printf %s {shlex.quote(patch)} | git apply"
-        return f"{_RESTORE} && {command} && echo {_placed_message(number)}"
+        return f"{_RESTORE} && {command} && echo {_applied_message(number)}"
 
     def _note_applied(self, number: int, replies: Sequence[str]) -> None:
-        self._current = None
-        self._is_unknown = not any(_placed_message(number) in reply for reply in replies)
-        self._in_place = None if self._is_unknown else number
-        self._standings[number].tried = True
+        self._current_trial = None
+        self._is_tree_unknown = not any(_applied_message(number) in reply for reply in replies)
+        self._applied_number = None if self._is_tree_unknown else number
+        self._states[number].tried = True
 
     def _run(self) -> Trial:
         if self._shortlist.baseline is None:
             return Trial(breaks_others=True)
         if not self._shortlist.baseline.failing:
             return Trial(1.0)
-        if self._in_place is None:
+        if self._applied_number is None:
             return Trial()
-        return self._program.trial(self._shortlist, self._in_place)
+        return self._program.trial(self._shortlist, self._applied_number)
 
     def _summary(self, trial: Trial) -> str:
         if self._shortlist.baseline is None:
@@ -142,16 +142,16 @@ class Menu:
         return f"{text}, and all other tests pass" if trial.is_plausible else text
 
     def _note_tests(self) -> None:
-        self._current = self._next
-        self._is_unknown = False
-        self._best = max(self._best, self._next.fraction_fixed)
-        if self._in_place is not None:
-            self._standings[self._in_place] = Standing(tried=True, trial=self._next)
+        self._current_trial = self._next_trial
+        self._is_tree_unknown = False
+        self._best_fraction = max(self._best_fraction, self._next_trial.fraction_fixed)
+        if self._applied_number is not None:
+            self._states[self._applied_number] = CandidateState(tried=True, trial=self._next_trial)
 
 
 def _copy_state(state: Mapping[str, Any]) -> dict[str, Any]:
     """Returns the attributes of a menu with copies of mutable values."""
-    return {**state, "_standings": [replace(standing) for standing in state["_standings"]]}
+    return {**state, "_states": [replace(s) for s in state["_states"]]}
 
 
 def meaning(action: int) -> str:
@@ -164,5 +164,5 @@ def _shell(command: str) -> ToolCall:
     return ToolCall("shell", {"cmd": command})
 
 
-def _placed_message(number: int) -> str:
+def _applied_message(number: int) -> str:
     return f"candidate {number} is in place"

@@ -59,7 +59,7 @@ _HALF_FAILING = 4.0
 
 
 @dataclass(slots=True)
-class Standing:
+class CandidateState:
     """The state of one candidate in the episode.
 
     Attributes:
@@ -98,24 +98,24 @@ def static_features(
     return rows
 
 
-def add_standings(
+def add_episode_features(
     rows: NDArray[np.float32],
     candidates: Sequence[Candidate],
-    standings: Sequence[Standing],
+    states: Sequence[CandidateState],
     in_place: int | None,
 ) -> None:
     """Writes the features that depend on the episode into the rows of `static_features`."""
     by_line: dict[tuple[str, int], float] = {}
-    for candidate, standing in zip(candidates, standings, strict=True):
-        if standing.trial is not None:
+    for candidate, state in zip(candidates, states, strict=True):
+        if state.trial is not None:
             line = candidate.path, candidate.line
-            by_line[line] = max(standing.trial.fraction_fixed, by_line.get(line, 0.0))
+            by_line[line] = max(state.trial.fraction_fixed, by_line.get(line, 0.0))
     num_untested = 0
-    for number, (candidate, standing) in enumerate(zip(candidates, standings, strict=True)):
+    for number, (candidate, state) in enumerate(zip(candidates, states, strict=True)):
         line = candidate.path, candidate.line
-        trial, is_tested = standing.trial or Trial(), standing.trial is not None
+        trial, is_tested = state.trial or Trial(), state.trial is not None
         rows[number, _NUM_STATIC:] = (
-            standing.tried,
+            state.tried,
             number == in_place,
             is_tested,
             trial.fraction_fixed,

@@ -7,7 +7,7 @@ from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import TEST_CPU_S, Baseline, Localisation
 from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun
 
-# The CPU limit of a trial is 1.5 times the baseline plus 0.5 s; a slower run probably never ends.
+# The CPU limit of a trial is 1.5 times that of the baseline plus 0.5 s; slower runs rarely end.
 _CPU_FACTOR, _MIN_CPU_S = 1.5, 0.5
 _SUITE_CPU_S = 30.0
 # Most searches end at this limit before the time limit, so results depend little on the machine.
@@ -43,7 +43,7 @@ def try_candidate(
         suite: The visible tests of the program.
         baseline: The results of the tests before any change.
         texts: The text of each file of the program, by path.
-        candidate: The candidate; if its run damages the report, it fixes no test.
+        candidate: The candidate; it fixes no test if the report of its run cannot be read.
 
     Raises:
         GradingError, SandboxError: The infrastructure failed.
@@ -63,11 +63,13 @@ def try_candidate(
     return _to_trial(suite.run(attempt), baseline.failing, baseline.passing)
 
 
-def _to_trial(run: SuiteRun | None, failing: Sequence[str], passing: Sequence[str]) -> Trial:
-    """Returns the result of a run; ``failing`` and ``passing`` are the tests of the baseline."""
+def _to_trial(
+    run: SuiteRun | None, failing_tests: Sequence[str], passing_tests: Sequence[str]
+) -> Trial:
+    """Returns the result of a run; the tests are those of the baseline."""
     passed_tests = set() if run is None else set(run.passed)
-    num_fixed = len(passed_tests.intersection(failing))
-    return Trial(num_fixed / len(failing), not passed_tests.issuperset(passing))
+    num_fixed = len(passed_tests.intersection(failing_tests))
+    return Trial(num_fixed / len(failing_tests), not passed_tests.issuperset(passing_tests))
 
 
 def find_repair(suite: Suite, localisation: Localisation) -> Candidate | None:

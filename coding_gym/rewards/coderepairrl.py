@@ -72,9 +72,7 @@ def terminal_habits(turns: Sequence[Turn]) -> float:
 
     A successful ``ls`` among the first two commands scores 0.3, a successful ``rg``, ``grep`` or
     ``find`` among the first ten commands 0.4, and a successful ``sed``, ``head`` or ``tail`` from
-    the third command on 0.3.
-
-    The words can be anywhere in a command.
+    the third command on 0.3. The words can be anywhere in a command.
 
     Source: ``terminal_debugging_habits_reward_func`` in ``src/rewards/terminal.py`` of
     CodeRepairRL.

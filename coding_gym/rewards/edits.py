@@ -110,12 +110,12 @@ def line_similarity(gold: str, patch: str) -> float:
 
 def _num_common(lines: list[str], blocks: list[Match] | None) -> int:
     """Returns the number of matched lines; a position counts only with a match in its block."""
-    matched = {block.a + n for block in blocks or () for n in range(block.size)}
-    num_common, is_added_matched = 0, False
+    matched_indices = {block.a + n for block in blocks or () for n in range(block.size)}
+    num_common, has_match = 0, False
     for n in reversed(range(len(lines))):
         kind = lines[n][:1]
-        num_common += n in matched and (kind != "@" or is_added_matched)
-        is_added_matched = kind == "+" and (is_added_matched or n in matched)
+        num_common += n in matched_indices and (kind != "@" or has_match)
+        has_match = kind == "+" and (has_match or n in matched_indices)
     return num_common
 
 

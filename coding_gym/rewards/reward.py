@@ -21,7 +21,7 @@ _WITHOUT_CHANGE = (
     GradeReason.TAMPERED,
 )
 _ROUNDING = 1e-9
-_WITHOUT_FILE = re.compile(r"\w+")  # ids of tests in SWE-bench's rows of SymPy
+_WITHOUT_FILE = re.compile(r"\w+")  # test ids of SymPy in SWE-bench's rows
 
 
 @dataclass(frozen=True, slots=True)

@@ -102,7 +102,7 @@ class Comparer:
 
         Texts above `MAX_CHARS`, and pairs that need too much work, are compared by whole lines,
         weighted by their characters. Above `MAX_LINE_CHARS`, or if the lines also need too much
-        work, equal texts score 1 and others 0.
+        work, equal texts score 1 and different texts 0.
         """
         if gold == patch:
             return 1.0

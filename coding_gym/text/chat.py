@@ -120,10 +120,10 @@ class Chat:
             messages: The messages.
             memo: The ids of texts that are already encoded; updated with new texts.
         """
-        before = (*_OPENING, "assistant")
-        shape = self._shape((*before, *(m["role"] for m in messages)))
+        earlier_roles = (*_OPENING, "assistant")
+        shape = self._shape((*earlier_roles, *(m["role"] for m in messages)))
         contents = [self._forms[m["role"]](m["content"]) for m in messages]
-        ids = self._encode(shape.texts[len(before) :], contents, memo)
+        ids = self._encode(shape.texts[len(earlier_roles) :], contents, memo)
         return Part(ids, self._encode([shape.prompt], []))
 
     def join(self, reply: Sequence[int], answers: Sequence[int]) -> list[int]:
@@ -285,7 +285,7 @@ def _template_layout(tokenizer: Tokenizer, schemas: Schemas) -> Layout:
         source = backend.get_chat_template(tools=tools)
     except ValueError as error:  # several templates without a default
         raise InvalidArgumentError(
-            f"the tokenizer {tokenizer.name} must have one chat template or a default: {error}"
+            f"the tokenizer {tokenizer.name} has no default chat template; save one: {error}"
         ) from error
     tokens = (str(token) for token in backend.added_tokens_decoder.values() if not token.special)
     look_alikes = tuple(token for token in tokens if len(token.strip()) > 1 and token in source)

@@ -70,12 +70,12 @@ class ChatIds:
                 self.num_replies += 1
         self.num_messages += len(messages)
 
-    def ids(self, max_tokens: int, *, asks: bool = True) -> NDArray[np.int32]:
+    def ids(self, max_tokens: int, *, with_prompt: bool = True) -> NDArray[np.int32]:
         """Returns the last ids of the chat, int32, of shape (n,) with n at most ``max_tokens``.
 
         Args:
             max_tokens: Maximum number of ids.
-            asks: Whether the ids end with the generation prompt for the policy's reply.
+            with_prompt: Whether the ids end with the generation prompt for the policy's reply.
         """
-        latest = [*self._latest.ids, *(self._latest.prompt if asks else [])]
+        latest = [*self._latest.ids, *(self._latest.prompt if with_prompt else [])]
         return np.array([*self._past[-max_tokens:], *latest][-max_tokens:], dtype=np.int32)

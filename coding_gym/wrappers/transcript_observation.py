@@ -99,7 +99,7 @@ class TranscriptObservation(
             for turn in turns
         ]
         self._ids.extend(episode.messages[self._ids.num_messages :], replies)
-        ids = self._ids.ids(self._max_tokens + 1, asks=not episode.ended)
+        ids = self._ids.ids(self._max_tokens + 1, with_prompt=not episode.ended)
         self._is_truncated = len(ids) > self._max_tokens
         ids = ids[-self._max_tokens :]
         return {**observation, **pad(ids, self._core.tokenizer.pad_id, self._max_tokens)}

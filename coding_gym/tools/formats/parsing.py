@@ -68,13 +68,13 @@ class ReplyParser:
         self._names = (tool_format,) if tool_format != AUTO else _auto(tuple(text_formats))
 
     def read(
-        self, text: str, taken: Collection[str] = (), calls: Sequence[ToolCall] | None = None
+        self, text: str, used_ids: Collection[str] = (), calls: Sequence[ToolCall] | None = None
     ) -> ParsedAction:
         """Reads the tool calls of a reply; reports format errors in the result.
 
         Args:
             text: The reply.
-            taken: The ids of earlier calls; calls of this reply get other ids.
+            used_ids: The ids of earlier calls; calls of this reply get other ids.
             calls: Calls that a server or a trainer has parsed, or None to parse the text. Their
                 tools can be unknown.
 
@@ -94,14 +94,14 @@ class ReplyParser:
                 parsed = _Scan(_without_stops(text.strip()), self._names, self.tools).read()
             if not parsed.calls and row.body == "block":
                 raise FormatError("a reply must have one block of bash, got none")
-            return self._finished(parsed, taken)
+            return self._finished(parsed, used_ids)
         except FormatError as failure:
             example = FORMATS.get(failure.tool_format.rstrip("_"), row).example.replace("\n", "\\n")
             remedy = f"Expected, with a tool's name and arguments: {example}"
             error = f"The reply could not be read: {failure}. {remedy}"
             return ParsedAction(text=text, error=" ".join(error.splitlines()))
 
-    def _finished(self, parsed: ParsedAction, taken: Collection[str]) -> ParsedAction:
+    def _finished(self, parsed: ParsedAction, used_ids: Collection[str]) -> ParsedAction:
         """Returns a reply with resolved names and unique ids of calls.
 
         New ids have nine letters and digits, as Mistral's chat templates require.
@@ -110,7 +110,7 @@ class ReplyParser:
             raise FormatError(f"there are {len(parsed.calls)} calls, more than {MAX_CALLS}")
         if not parsed.calls and not parsed.text.strip():
             raise FormatError(_EMPTY)
-        ids, calls = set(taken), []
+        ids, calls = set(used_ids), []
         for call in parsed.calls:
             if not call.name:  # a server would refuse a later request that contains this call
                 raise FormatError(call.error or "a call has no name")
@@ -145,6 +145,7 @@ def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
     groups["bare_"] = json_calls.BARE if "json" in bare_bodies else ""
     groups["pythonic_"] = python_calls.BARE if "python" in bare_bodies else ""
     marks = "|".join(f"(?P<{name}>{mark})" for name, mark in groups.items() if mark)
+    # The lookahead excludes most positions before the alternatives are tried.
     return re.compile(rf"(?=[<\[{{`]|\bto=|functools\[|commentary to=)(?:{marks})", re.MULTILINE)
 
 
@@ -235,8 +236,8 @@ class _Scan:
 
     def _read_bare(self, name: str, start: int) -> Piece | None:
         """Reads a call without marks at the start of a line; returns None for other text."""
-        text_before = f"\n{self.text[max(0, start - 40) : start]}"
-        if text_before.rpartition("\n")[2].strip():
+        line_start = self.text[max(0, start - 40) : start].rpartition("\n")[2]
+        if line_start.strip():
             return None
         if name == "pythonic_":
             is_auto = self.names != ("pythonic",)
@@ -244,7 +245,7 @@ class _Scan:
         if self.is_prose:
             return None
         piece = json_calls.read_bare(self.text, start, self.tools)
-        self.is_prose = piece is None  # each attempt can read all the text
+        self.is_prose = piece is None  # one attempt only: it can read the whole text
         return piece
 
     def _result(self) -> ParsedAction:
@@ -254,8 +255,8 @@ class _Scan:
         if self.thought and not self.text:
             raise FormatError(f"{_EMPTY} after its reasoning")
         text = _IGNORED.sub("", "".join(self.prose)).strip()
-        spoken = [part for part in self.prose if not part.startswith(tuple(_CLOSING_OF))]
-        if json_calls.mentions_call("".join(spoken)):
+        visible_parts = [part for part in self.prose if not part.startswith(tuple(_CLOSING_OF))]
+        if json_calls.mentions_call("".join(visible_parts)):
             raise FormatError("a call without marks must begin a line")
         if self.has_section and not calls:
             raise FormatError("there is no call between the marks")

@@ -59,6 +59,7 @@ def read_template(
         raise FormatError(str(error)) from error
     fields = tokenizer.backend.response_template["fields"] if tokenizer else {}
     body = fields.get("tool_calls", {}).get("content", "text")
+    # The events of `finalize` close the regions that are open at the end of the text.
     unclosed_fields = [event["field"] for event in events if event["type"] == "region_close"]
     if "tool_calls" in unclosed_fields and body not in _SELF_DELIMITING:
         raise FormatError("the call is not closed by its mark; the reply seems truncated")

@@ -17,7 +17,8 @@ AUTO = "auto"
 
 def _invoke(name: str, prefix: str, section: str) -> Format:
     """Returns a row of the tags ``invoke`` and ``parameter``, whose names begin with ``prefix``."""
-    tag = re.escape(prefix).replace("｜", "[｜|]") + " ?" * prefix.endswith("｜")
+    space = " ?" if prefix.endswith("｜") else ""
+    tag = re.escape(prefix).replace("｜", "[｜|]") + space
     return Format(
         name=name,
         body="tags",
