@@ -31,8 +31,8 @@ def read_episode(run: Path, task: str = "", attempt: int | None = None) -> Traje
 
     Raises:
         UnknownNameError: The run does not have this episode.
-        InvalidArgumentError: The run has no episode, several tasks and none is named, or the record
-            cannot be read.
+        InvalidArgumentError: The run has no episode, ``task`` is empty and the run has several
+            tasks, or the record cannot be read.
     """
     files = list_attempts(run / ATTEMPTS)
     attempts = dict(sorted(files, reverse=True))  # the lowest attempt by task
