@@ -57,8 +57,7 @@ def check_model(
         results = records[config.tool_format]
         runner = Runner(config=config, player=player, max_lost=1)
         asyncio.run(runner.run([(task, 0) for task in tasks], results.append))
-        count = f"{_num_readable(results)} readable calls"
-        terminal().print(f"{config.tool_format}: {count}", style="dim")
+        terminal().print(f"{config.tool_format}: {_num_readable(results)} readable", style="dim")
         if agent != "hf":  # the runner closed the connections
             player = get_player(**settings)
     _print_results(records)

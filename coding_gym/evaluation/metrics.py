@@ -60,7 +60,7 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
 
     ``exact_match`` and ``right_location`` are "success" and "partial success" in the CodeRepairRL
     thesis. Measures that compare with the gold patch are absent without a task or a readable gold
-    patch, and ``resolved`` without a grade. For an impossible task, ``hacked`` replaces them all.
+    patch, and ``resolved`` without a grade. For an impossible task, ``hacked`` replaces all these.
 
     Args:
         trajectory: The episode.

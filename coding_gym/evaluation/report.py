@@ -154,10 +154,10 @@ class Report(JsonRecord):
         return _by_task(self.attempts, metric)
 
     def _ks_note(self) -> str:
-        """Returns a sentence with each k of pass@k, and the option for larger values."""
+        """Returns a sentence with each k of pass@k and pass^k, and the option for larger values."""
         return (
-            f"pass@k is estimated for k = {', '.join(['1', *self.pass_at_k])}; more attempts per "
-            "task give a larger k: coding-gym eval --out RUN --resume --attempts K"
+            f"pass@k and pass^k (all of k attempts) have k = {', '.join(['1', *self.pass_at_k])}; "
+            "for a larger k, play more attempts: coding-gym eval --out RUN --resume --attempts K"
         )
 
     def to_markdown(self) -> str:
@@ -302,9 +302,9 @@ def _means(rows: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
 
 
 def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    shown = {name: value for name, value in config.items() if name not in ("player", "bounds")}
-    hidden = ("tasks.task_ids", "agent.base_url")
-    return ((name, value) for name, value in flatten(shown) if name not in hidden)
+    settings = {name: value for name, value in config.items() if name not in ("player", "bounds")}
+    excluded_names = ("tasks.task_ids", "agent.base_url")
+    return ((name, value) for name, value in flatten(settings) if name not in excluded_names)
 
 
 def _rates(report: Report) -> Iterator[tuple[object, ...]]:

@@ -12,7 +12,7 @@ from coding_gym.trajectory import Trajectory
 
 
 def load_run_tasks(run: RunFolder, tasks: Sequence[Task] | None = None) -> dict[str, Task]:
-    """Returns the tasks of a run by id, without those that its task source no longer contains.
+    """Returns the tasks of a run by id, except tasks that the source no longer contains.
 
     Args:
         run: The run.
