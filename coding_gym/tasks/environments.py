@@ -95,15 +95,9 @@ def with_environment(task: Task, entry: EnvironmentRow | None) -> Task:
             values["tree"] = ImageTree(task.tree.reverse_patch)
     if entry.install_commands is None and replace(task, **values).is_in_image:
         values["install_commands"] = ()
-    new_task = replace(
-        task,
-        **values
-        | {
-            "excluded_tests": excluded_tests,
-            "fail_to_pass": fail_to_pass,
-            "pass_to_pass": tuple(t for t in task.pass_to_pass if t not in excluded_tests),
-        },
-    )
+    values |= {"excluded_tests": excluded_tests, "fail_to_pass": fail_to_pass}
+    values["pass_to_pass"] = tuple(t for t in task.pass_to_pass if t not in excluded_tests)
+    new_task = replace(task, **values)
     if problem := new_task.image_problem():
         raise row_error({}, f"task {task.task_id}", *problem)
     return new_task

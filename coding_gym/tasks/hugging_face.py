@@ -10,7 +10,6 @@ from coding_gym.optional import import_extra
 
 # A name with one of these suffixes is a file name, even if the file does not exist.
 _FILE_SUFFIXES = (".jsonl", ".json", ".parquet", ".csv", ".toml")
-
 # The split that is read by default.
 _DEFAULT_SPLIT = "test"
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")

@@ -34,11 +34,11 @@ def load_tasks(
     Args:
         source: ``"bundled"`` (Python) or ``"polyglot"`` (other languages); a task folder, or a
             folder with task folders at any depth; a folder of Harbor's tasks; a ``.jsonl``,
-            ``.parquet`` or ``.json`` file of rows, or a folder of files of the first two kinds; a
+            ``.parquet`` or ``.json`` file of rows; a folder of ``.jsonl`` and ``.parquet`` files; a
             dataset of the Hugging Face hub as ``owner/name`` or ``owner/name:split``; or a list of
             rows. The format is recognised; see `coding_gym.tasks.sources`.
-        task_ids: Ids of the tasks; each must exist. A string means one id; so also for ``split``.
-        split: Splits of the tasks. For a dataset of the hub, only these splits are
+        task_ids: One id or a list of ids; each must exist.
+        split: One split or a list of splits. For a dataset of the hub, only these splits are
             downloaded; the default is ``test``, or the only split.
         limit: Maximum number of tasks.
         repositories: Repositories of the rows: a folder of clones, or paths and URLs by

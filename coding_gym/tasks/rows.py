@@ -46,7 +46,7 @@ def row_files(folder: Path) -> tuple[Path, ...]:
 
 
 def file_rows(path: Path) -> Iterator[LocatedRow]:
-    """Yields (where, row) for every row of a ``.jsonl``, ``.json`` or ``.parquet`` file.
+    """Yields the position and the value of each row of a ``.jsonl``, ``.json`` or Parquet file.
 
     For a line that is not JSON, the row is an InvalidTaskError, and reading continues. If the file
     is named after a split, rows without a split get this split.
@@ -65,7 +65,7 @@ def file_rows(path: Path) -> Iterator[LocatedRow]:
 
 
 def read_jsonl(path: Path) -> Iterator[LocatedRow]:
-    """Yields (where, value) for every line of ``path`` that is not blank.
+    """Yields the position and the value of every line of ``path`` that is not blank.
 
     Raises:
         InvalidTaskError: The file cannot be read, or a line is not JSON.
@@ -88,7 +88,7 @@ def _jsonl(path: Path) -> Iterator[LocatedRow]:
 
 
 def read_json(path: Path) -> Iterator[LocatedRow]:
-    """Yields (where, value) for each item of the list in ``path``, or for its only value."""
+    """Yields position and value of each item of the list in ``path``, or of its only value."""
     value = _parse_json(read_text(path).removeprefix("\ufeff"), str(path))
     if isinstance(value, list):
         yield from ((f"{path} item {n}", row) for n, row in enumerate(value, 1))

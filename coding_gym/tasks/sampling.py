@@ -150,11 +150,8 @@ class DifficultySampler(Sampler):
             raise InvalidArgumentError(f"start must be above 0 and at most 1, got {start!r}")
         super().__init__(sorted(tasks, key=lambda task: difficulty_rank(task.difficulty)))
         self._start = float(start)
-        self._num_episodes = (
-            at_least_one("num_episodes", num_episodes)
-            if num_episodes
-            else _EPISODES_PER_TASK * len(self._tasks)
-        )
+        default = _EPISODES_PER_TASK * len(self._tasks)
+        self._num_episodes = at_least_one("num_episodes", num_episodes or default)
 
     def restart(self) -> None:
         """Returns to the easiest tasks."""
