@@ -1,4 +1,4 @@
-"""Finds mutants: programs with one bug of an operator, in a reproducible order."""
+"""Finds mutants, programs with one inserted bug each, in a reproducible order."""
 
 import ast
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence

@@ -31,11 +31,11 @@ class Project:
 
     Attributes:
         name: The name of the project, the beginning of task ids.
-        folder: The folder of the files; the tasks need it, too.
+        folder: The folder of the files; the tasks read it, too.
         install_commands: Commands that build the environment; see `coding_gym.task.Task`. If not
             empty, they must also install pytest, and install the project itself only with ``-e``.
         interpreter: See `coding_gym.task.Task`.
-        tests: Test files and folders; empty for those of the project's configuration.
+        tests: Test files and folders; if empty, the project's configuration selects the tests.
     """
 
     name: str
