@@ -136,7 +136,7 @@ def _play(
     on_done: Callable[[Trajectory], None],
 ) -> None:
     """Plays and records the attempts that have no verdict."""
-    outcomes, done = list(folder.outcomes()), folder.keys()
+    outcomes, graded_keys = list(folder.outcomes()), folder.keys()
     runner = (partial(RayRunner, address=ray) if ray else Runner)(
         config=episode_config,
         player=player,
@@ -148,7 +148,7 @@ def _play(
     )
     folder.save_config()  # a resumed run can change attempts, bounds and versions
     planned = [*product(range(folder.config["attempts"]), episode_config.tasks)]
-    pending = [(task, number) for number, task in planned if (task.task_id, number) not in done]
+    pending = [(task, n) for n, task in planned if (task.task_id, n) not in graded_keys]
     on_start(runner, len(planned), outcomes)
     if images_window is not None:
         runner.images = ImageWindows(

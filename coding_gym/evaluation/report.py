@@ -276,7 +276,7 @@ def _caveats(report: Report) -> Iterator[str]:
         classes = ", ".join(f"{name} {count}" for name, count in report.error_classes.items())
         yield (
             f"{report.num_errors} of {num_played} attempts ended with an error ({classes}) and are "
-            "not counted; a resumed run repeats them."
+            "not counted; a resumed run repeats these attempts."
         )
     if num_played < num_planned:
         yield f"The run is incomplete: {num_played} of {num_planned} attempts were played."
@@ -308,8 +308,8 @@ def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
 
 
 def _rates(report: Report) -> Iterator[tuple[object, ...]]:
-    tasks = len(report.values("resolved"))
-    yield "resolved (pass@1)", *cells(report.resolved, percent), tasks
+    num_tasks = len(report.values("resolved"))
+    yield "resolved (pass@1)", *cells(report.resolved, percent), num_tasks
     rates = {f"pass@{k}": rate for k, rate in report.pass_at_k.items()}
     rates |= {f"pass^{k}": rate for k, rate in report.pass_hat_k.items()}
     rates |= {name: report.metrics[name] for name in RATES[1:] if name in report.metrics}

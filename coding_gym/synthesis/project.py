@@ -51,7 +51,7 @@ class Project:
             yield from (Path(parent, name) for name in sorted(files))
 
     def contents(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """Returns the contents of those paths that are files of the project, by path.
+        """Returns the content of each path that is a file of the project, by path.
 
         Other paths and links are skipped, because code of the project can report any path.
         """
@@ -88,7 +88,7 @@ class Project:
 
 
 is_test = path_matcher((*PYTHON, "test_*", "conftest*", *TEST_FOLDERS, "/testing/*"))
-"""Whether a file belongs to the tests, by its name or the name of a folder above it."""
+"""Whether a path is a test file, by the name of the file or of a folder above."""
 
 
 def is_program(path: str) -> bool:

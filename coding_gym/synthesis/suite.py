@@ -163,8 +163,8 @@ class Suite:
         """Runs tests once.
 
         Returns:
-            The run; None if it took too long, ended its process, damaged its report or ran tests
-            that were not requested, or if `Attempt.files` cannot be written or prevented its start.
+            The run; None if the run exceeded its time, ended its process, damaged its report or ran
+            other tests; also None if `Attempt.files` cannot be written or prevent pytest's start.
 
         Raises:
             PatchError: A patch does not apply.

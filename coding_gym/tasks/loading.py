@@ -29,7 +29,7 @@ def load_tasks(
     min_challenge: int | None = None,
     needs_tests: bool = True,
 ) -> tuple[Task, ...]:
-    """Returns the tasks of a source, in its order; unchanged files are read once per process.
+    """Returns the tasks in the order of the source; unchanged files are read once per process.
 
     Args:
         source: ``"bundled"`` (Python) or ``"polyglot"`` (other languages); a task folder, or a
@@ -44,7 +44,7 @@ def load_tasks(
         repositories: Repositories of the rows: a folder of clones, or paths and URLs by
             ``owner/name``. By default, repositories are cloned from GitHub on first use.
         environments: Interpreter, install commands, visible test command and tests to exclude by
-            task id: a ``.jsonl`` file or a mapping. Tasks without an entry stay as they are.
+            task id: a ``.jsonl`` file or a mapping. Tasks without an entry are unchanged.
             ``"swebench"`` uses the tables of SWE-bench's harness; ``"images"`` runs each row in
             the image that its dataset publishes (``coding-gym images pull``).
         min_challenge: Minimum number of bits of a row's challenge plan; other rows are excluded.

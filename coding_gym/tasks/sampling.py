@@ -166,7 +166,7 @@ class DifficultySampler(Sampler):
 
 
 class AdaptiveSampler(Sampler):
-    """Draws mostly tasks that are sometimes solved; threads can share it.
+    """Draws mostly tasks that are sometimes solved; threads can share a sampler.
 
     A group of episodes with equal results teaches nothing, as GRPO subtracts the mean reward. The
     weight of a task is p (1 - p), the variance of its result, with p = (solved + 1) / (tries + 2)

@@ -84,7 +84,7 @@ class RunIndex:
         return bool(new_keys or removed_keys)
 
     def enrich(self) -> bool:
-        """Reads unread records for at most `_STEP_S` seconds; returns whether it read a record."""
+        """Reads unread records for at most `_STEP_S` seconds; returns whether a record was read."""
         start, texts = time.monotonic(), []
         while self._unread and time.monotonic() - start < _STEP_S:
             key = self._unread.pop()

@@ -26,7 +26,7 @@ def read_episode(run: Path, task: str = "", attempt: int | None = None) -> Traje
 
     Args:
         run: The run's folder.
-        task: Id of the task; it can be omitted if the run has one task.
+        task: Id of the task; can be empty if the run has one task.
         attempt: Number of the attempt; by default the lowest.
 
     Raises:

@@ -126,15 +126,15 @@ export function folded(summary, make, open = false) {
 export function table(caption, columns, rows, sorting = null, shown = 500) {
   const headers = columns.map(([label, , shape = "", sort = ""]) => {
     const act = () => sorting.set(sort);
-    const sorted = sort && sorting?.sort === sort;
+    const isSorted = sort && sorting?.sort === sort;
     const direction = sorting?.order === "desc" ? "descending" : "ascending";
     const content = sorting && sort ? button(label, act, { "data-key": `sort ${sort}` }) : label;
-    return el("th", { class: shape, "aria-sort": sorted ? direction : null }, content);
+    return el("th", { class: shape, "aria-sort": isSorted ? direction : null }, content);
   });
   const line = (row) =>
     columns.map(([, cell, shape = ""]) => {
-      const heading = shape.includes("heading");
-      return el(heading ? "th" : "td", { class: shape, scope: heading ? "row" : null }, cell(row));
+      const isHeading = shape.includes("heading");
+      return el(isHeading ? "th" : "td", { class: shape, scope: isHeading ? "row" : null }, cell(row));
     });
   const body = el("tbody");
   const more = button("Show more rows", () => add(500), { "data-more": true });
