@@ -162,7 +162,7 @@ class Report(JsonRecord):
 
     def to_markdown(self) -> str:
         """Returns the report as a Markdown page of tables."""
-        attempts = [
+        attempt_counts = [
             *(("grade", *reason) for reason in self.grade_reasons.items()),
             *(("stop reason", *reason) for reason in self.stop_reasons.items()),
             *(("error, not counted", *error) for error in self.error_classes.items()),
@@ -177,7 +177,7 @@ class Report(JsonRecord):
             markdown_table(
                 ("measure", "mean", "95 % interval", "meaning"), _measures(self.metrics)
             ),
-            markdown_table(("attempts", "", ""), attempts),
+            markdown_table(("attempts", "", ""), attempt_counts),
         ]
         failures = [(s.name, f"{s.count} of {s.total}", s.remedy) for s in self.health]
         if failures:

@@ -58,7 +58,7 @@ def file_rows(path: Path) -> Iterator[LocatedRow]:
     readers = {".jsonl": _jsonl, ".json": read_json, ".parquet": _read_parquet}
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        raise InvalidTaskError(f"{path}: a task file must end in {', '.join(readers)}")
+        raise InvalidTaskError(f"{path}: the name of a task file must end in {', '.join(readers)}")
     match = _SPLIT_FILE.fullmatch(path.stem)
     for position, row in reader(path):
         yield position, _with_split(row, match[1]) if match else row
