@@ -76,7 +76,7 @@ def check_model(
 
 
 def _print_results(records: Mapping[str, Sequence[Trajectory]]) -> None:
-    """Prints a table of the formats, and the formats by their first error or unreadable reply."""
+    """Prints a table of the formats, and the first error or unreadable reply of each format."""
     table = Table("format", "readable calls", "token ids", "truncated", "tokens/s", box=None)
     formats_by_problem: dict[str, list[str]] = {}
     for name, results in records.items():
