@@ -31,6 +31,10 @@ def test_a_model_without_a_readable_call_ends_with_1() -> None:
     assert "coding-gym eval" not in printed
 
 
+def test_agents_without_a_model_are_refused() -> None:
+    run_command("check-model", "--agent", "gold", "--model", "tiny", code=2)
+
+
 def test_a_format_that_calls_no_tool_is_refused_before_the_model_is_asked() -> None:
     with ChatServer(lambda _: Answer(message(""))) as server:
         options = ("--base-url", server.base_url, "--model", "tiny")

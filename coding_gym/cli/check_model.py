@@ -3,7 +3,7 @@
 import asyncio
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.table import Table
@@ -23,7 +23,7 @@ _NUM_TASKS = 4
 def check_model(
     model: options.Model,
     agent: Annotated[
-        str,
+        Literal["chat", "hf"],
         typer.Option("--agent", "-a", help="'chat': a server; 'hf': --model is a local folder."),
     ] = "chat",
     base_url: options.BaseUrl = None,
