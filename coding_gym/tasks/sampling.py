@@ -262,7 +262,7 @@ def get_sampler(sampler: str | Mapping[str, Any], tasks: Sequence[Task]) -> Samp
         tasks: The tasks.
 
     Raises:
-        UnknownNameError: There is no sampler of that name.
+        UnknownNameError: No sampler has this name.
         InvalidArgumentError: There are no tasks, ``name`` is missing, or an argument is wrong.
     """
     arguments = dict(sampler) if isinstance(sampler, Mapping) else {"name": sampler}
