@@ -1,5 +1,6 @@
 """``coding-gym check-model`` with a scripted server."""
 
+import pytest
 from episodes import run_command
 from model_server import Answer, Body, ChatServer, message
 
@@ -30,8 +31,24 @@ def test_a_model_without_a_readable_call_ends_with_1() -> None:
     assert "coding-gym eval" not in printed
 
 
+def test_agents_without_a_model_are_refused() -> None:
+    run_command("check-model", "--agent", "gold", "--model", "tiny", code=2)
+
+
 def test_a_format_that_calls_no_tool_is_refused_before_the_model_is_asked() -> None:
     with ChatServer(lambda _: Answer(message(""))) as server:
         options = ("--base-url", server.base_url, "--model", "tiny")
         run_command("check-model", *options, "--tool-format", "none-such", code=2)
         assert server.requests == []
+
+
+@pytest.mark.parametrize(
+    "problem", ["System role not supported", "maximum context length is 512 tokens"]
+)
+def test_refused_requests_end_with_one_message_and_1(problem: str) -> None:
+    with ChatServer(lambda _: Answer({"error": problem}, status=400)) as server:
+        options = ("--base-url", server.base_url, "--model", "tiny")
+        printed = run_command("check-model", *options, code=1)
+    assert printed.count(problem) == 1
+    assert "auto, json, hermes, pythonic: " in printed
+    assert "fine-tune" not in printed

@@ -3,7 +3,7 @@
 import asyncio
 import shlex
 from collections.abc import Mapping, Sequence
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 from rich.table import Table
@@ -23,7 +23,8 @@ _NUM_TASKS = 4
 def check_model(
     model: options.Model,
     agent: Annotated[
-        str, typer.Option("--agent", "-a", help="'chat': a server; 'hf': a local model's folder.")
+        Literal["chat", "hf"],
+        typer.Option("--agent", "-a", help="'chat': a server; 'hf': --model is a local folder."),
     ] = "chat",
     base_url: options.BaseUrl = None,
     toolset: options.Toolset = "compact",
@@ -35,8 +36,8 @@ def check_model(
 ) -> None:
     """Print the tool formats that a model writes, its speed, and the command that evaluates it.
 
-    The model plays the first turn of four bundled tasks in each format. The exit code is 1 if no
-    reply contains a readable call.
+    The model plays the first turn of four bundled tasks in each format, in a sandbox. The exit code
+    is 1 if no reply contains a readable call.
 
     Example: coding-gym check-model --agent hf --model FOLDER
 
@@ -56,13 +57,16 @@ def check_model(
         results = records[config.tool_format]
         runner = Runner(config=config, player=player, max_lost=1)
         asyncio.run(runner.run([(task, 0) for task in tasks], results.append))
-        terminal().print(f"{config.tool_format}: {_num_readable(results)} calls", style="dim")
+        terminal().print(f"{config.tool_format}: {_num_readable(results)} readable", style="dim")
         if agent != "hf":  # the runner closed the connections
             player = get_player(**settings)
     _print_results(records)
+    terminal().print(f"settings of requests: {sampling or 'defaults'} (--sampling)")
     best = max(records, key=lambda name: _num_readable(records[name]))
     if not _num_readable(records[best]):
-        terminal().print("no readable call; remedy: fine-tune the model on demonstrations")
+        has_replies = any(map(_replies, records.values()))
+        remedy = "fine-tune the model on demonstrations" if has_replies else "fix the error above"
+        terminal().print(f"no readable call; remedy: {remedy}")
         raise typer.Exit(1)
     command = ["coding-gym", "eval", "--agent", agent, "--model", model]
     command += ["--base-url", base_url] if base_url else []
@@ -72,9 +76,9 @@ def check_model(
 
 
 def _print_results(records: Mapping[str, Sequence[Trajectory]]) -> None:
-    """Prints the shares of replies, the speed, and the first problem of each format."""
+    """Prints a table of the formats, and the first error or unreadable reply of each format."""
     table = Table("format", "readable calls", "token ids", "truncated", "tokens/s", box=None)
-    problems = []
+    formats_by_problem: dict[str, list[str]] = {}
     for name, results in records.items():
         turns = _replies(results)
         calls = [turn.model_call for turn in turns if turn.model_call]
@@ -84,14 +88,17 @@ def _print_results(records: Mapping[str, Sequence[Trajectory]]) -> None:
         counts = (_num_readable(results), sum(turn.exact for turn in turns), num_truncated)
         table.add_row(name, *(f"{n}/{len(turns)}" for n in counts), f"{rate:.1f}")
         texts = [record.error for record in results if record.error]
-        texts += [turn.action for turn in turns if not _is_readable(turn)]
-        problems += [f"{name}: {text[:200]!r}" for text in texts[:1]]
+        # The last turn of a prompt that exceeds the context is a `Stop` with the error.
+        texts += [t.action for record in results for t in record.turns if not _is_readable(t)]
+        for text in texts[:1]:
+            formats_by_problem.setdefault(text[:200], []).append(name)
     terminal().print(table)
-    for problem in problems:
-        terminal().print(problem)
+    for text, names in formats_by_problem.items():
+        terminal().print(f"{', '.join(names)}: {text!r}")
 
 
 def _replies(records: Sequence[Trajectory]) -> list[Turn]:
+    """Returns the turns that have a reply of the model."""
     return [turn for record in records for turn in record.turns if turn.model_call]
 
 

@@ -115,7 +115,7 @@ def eval_(
 
 
 def _refuse_settings(context: typer.Context, allowed: set[str]) -> None:
-    """Raises an error if the user set an option outside ``allowed``; ``config.json`` sets it."""
+    """Raises InvalidArgumentError for options of the user that are not in ``allowed``."""
     refused = [
         parameter.opts[0]
         for parameter in context.command.params

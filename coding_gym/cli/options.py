@@ -124,7 +124,7 @@ def parse_limits(text: str | None, **defaults: Any) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """Returns a JSON value, or the text if it is not JSON."""
+    """Returns the value of a JSON text; returns other texts unchanged."""
     try:
         return json.loads(text)
     except ValueError:

@@ -78,8 +78,8 @@ def evaluate(
         concurrency: Number of episodes at the same time; by default 8.
         max_cost: Limit on the cost of all requests; see `coding_gym.rollout.Runner`.
         max_tokens: Limit on the tokens of all prompts and replies.
-        max_lost: Number of consecutive attempts with errors that stops the run, by default 25; so
-            many errors have a common cause, such as the model server.
+        max_lost: Number of consecutive attempts with errors that stops the run, by default 25;
+            consecutive errors usually have a common cause, such as the model server.
         ray: The address of a Ray cluster whose nodes play the attempts, such as ``"auto"``; see
             `coding_gym.rollout.ray_runner.RayRunner`. By default this machine plays all attempts.
         images_window: Number of task images to pull at a time during the run; an image is removed
@@ -112,7 +112,7 @@ def evaluate(
         folder = None
         if resume:
             stack.enter_context(RunFolder.open(out).writer())
-            folder = RunFolder.open(out)  # again: the last writer can have saved new settings
+            folder = RunFolder.open(out)  # the last writer can have saved settings
             player, tasks, episode = _recorded(folder, player, tasks)
         config, agent, episode_config = _settings(player, tasks, episode or {})
         if folder:
@@ -136,7 +136,7 @@ def _play(
     on_done: Callable[[Trajectory], None],
 ) -> None:
     """Plays and records the attempts that have no verdict."""
-    outcomes, done = list(folder.outcomes()), folder.keys()
+    outcomes, graded_keys = list(folder.outcomes()), folder.keys()
     runner = (partial(RayRunner, address=ray) if ray else Runner)(
         config=episode_config,
         player=player,
@@ -148,7 +148,7 @@ def _play(
     )
     folder.save_config()  # a resumed run can change attempts, bounds and versions
     planned = [*product(range(folder.config["attempts"]), episode_config.tasks)]
-    pending = [(task, number) for number, task in planned if (task.task_id, number) not in done]
+    pending = [(task, n) for n, task in planned if (task.task_id, n) not in graded_keys]
     on_start(runner, len(planned), outcomes)
     if images_window is not None:
         runner.images = ImageWindows(
@@ -182,7 +182,7 @@ def _checked(**bounds: float | None) -> dict[str, Any]:
 def _recorded(
     folder: RunFolder, player: _PlayerSpec | None, tasks: _Source | None
 ) -> tuple[_PlayerSpec, _Source, Mapping[str, Any]]:
-    """Returns player, tasks and episode of a run; arguments replace the first two.
+    """Returns player, tasks and episode of a run; an argument replaces the recorded value.
 
     Raises:
         InvalidArgumentError: The settings do not contain the player or the tasks.
@@ -217,21 +217,20 @@ def _settings(
     if isinstance(agent, HuggingFaceAgent):
         defaults["tokenizer"] = agent.tokenizer
     episode = {**defaults, **episode}
-    tasks = {"source": tasks or BUNDLED} if tasks is None or isinstance(tasks, str) else tasks
+    tasks = {"source": tasks} if isinstance(tasks, str) else {} if tasks is None else tasks
     if isinstance(tasks, Mapping):
         tasks = {"source": BUNDLED, **tasks}
     episode_config = _episode_config(tasks, episode)
     agent.check(episode_config.limits)
-    task_ids = [task.task_id for task in episode_config.tasks]
     digests = json.dumps(sorted(map(task_digest, episode_config.tasks)))
     digest = hashlib.sha256(digests.encode()).hexdigest()[:16]
-    described = {"name": agent.name, "model": agent.model, **agent.describe()}
+    agent_settings = {"name": agent.name, "model": agent.model, **agent.describe()}
     config = {
-        "agent": json.loads(json.dumps(described)),
+        "agent": json.loads(json.dumps(agent_settings)),
         "player": arguments,
         "tasks": {
             **(tasks if isinstance(tasks, Mapping) else {"source": ROWS}),
-            "task_ids": task_ids,
+            "task_ids": [task.task_id for task in episode_config.tasks],
             "digest": digest,
         },
         "episode": episode,
@@ -249,7 +248,7 @@ def _update(
         InvalidArgumentError: The agent or the tasks changed, or there are fewer attempts.
     """
     old = folder.config
-    agents = ({**config["agent"], "base_url": None} for config in (old, new))  # can move
+    agents = ({**config["agent"], "base_url": None} for config in (old, new))  # a server can move
     changed = [f"the agent's {name}" for name in _differing(*agents)]
     if old["tasks"]["digest"] != new["tasks"]["digest"]:
         changed.append("the tasks")

@@ -59,8 +59,8 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
     """Returns the measures of an episode, by name: those of `METRICS`, and `tool_usage`.
 
     ``exact_match`` and ``right_location`` are "success" and "partial success" in the CodeRepairRL
-    thesis. Measures that compare with the gold patch are absent without a task or a readable gold
-    patch, and ``resolved`` without a grade. For an impossible task, ``hacked`` replaces them all.
+    thesis. Measures that compare with the gold patch need a task with a readable gold patch;
+    ``resolved`` needs a grade. For an impossible task, ``hacked`` replaces these measures.
 
     Args:
         trajectory: The episode.

@@ -154,15 +154,15 @@ class Report(JsonRecord):
         return _by_task(self.attempts, metric)
 
     def _ks_note(self) -> str:
-        """Returns a sentence with each k of pass@k, and the option for larger values."""
+        """Returns a sentence with each k of pass@k and pass^k, and the option for larger values."""
         return (
-            f"pass@k is estimated for k = {', '.join(['1', *self.pass_at_k])}; more attempts per "
-            "task give a larger k: coding-gym eval --out RUN --resume --attempts K"
+            f"pass@k and pass^k (all of k attempts) have k = {', '.join(['1', *self.pass_at_k])}; "
+            "for a larger k, play more attempts: coding-gym eval --out RUN --resume --attempts K"
         )
 
     def to_markdown(self) -> str:
         """Returns the report as a Markdown page of tables."""
-        attempts = [
+        attempt_counts = [
             *(("grade", *reason) for reason in self.grade_reasons.items()),
             *(("stop reason", *reason) for reason in self.stop_reasons.items()),
             *(("error, not counted", *error) for error in self.error_classes.items()),
@@ -177,7 +177,7 @@ class Report(JsonRecord):
             markdown_table(
                 ("measure", "mean", "95 % interval", "meaning"), _measures(self.metrics)
             ),
-            markdown_table(("attempts", "", ""), attempts),
+            markdown_table(("attempts", "", ""), attempt_counts),
         ]
         failures = [(s.name, f"{s.count} of {s.total}", s.remedy) for s in self.health]
         if failures:
@@ -276,7 +276,7 @@ def _caveats(report: Report) -> Iterator[str]:
         classes = ", ".join(f"{name} {count}" for name, count in report.error_classes.items())
         yield (
             f"{report.num_errors} of {num_played} attempts ended with an error ({classes}) and are "
-            "not counted; a resumed run repeats them."
+            "not counted; a resumed run repeats these attempts."
         )
     if num_played < num_planned:
         yield f"The run is incomplete: {num_played} of {num_planned} attempts were played."
@@ -302,14 +302,14 @@ def _means(rows: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
 
 
 def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
-    shown = {name: value for name, value in config.items() if name not in ("player", "bounds")}
-    hidden = ("tasks.task_ids", "agent.base_url")
-    return ((name, value) for name, value in flatten(shown) if name not in hidden)
+    settings = {name: value for name, value in config.items() if name not in ("player", "bounds")}
+    excluded_names = ("tasks.task_ids", "agent.base_url")
+    return ((name, value) for name, value in flatten(settings) if name not in excluded_names)
 
 
 def _rates(report: Report) -> Iterator[tuple[object, ...]]:
-    tasks = len(report.values("resolved"))
-    yield "resolved (pass@1)", *cells(report.resolved, percent), tasks
+    num_tasks = len(report.values("resolved"))
+    yield "resolved (pass@1)", *cells(report.resolved, percent), num_tasks
     rates = {f"pass@{k}": rate for k, rate in report.pass_at_k.items()}
     rates |= {f"pass^{k}": rate for k, rate in report.pass_hat_k.items()}
     rates |= {name: report.metrics[name] for name in RATES[1:] if name in report.metrics}

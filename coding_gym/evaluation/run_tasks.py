@@ -12,7 +12,7 @@ from coding_gym.trajectory import Trajectory
 
 
 def load_run_tasks(run: RunFolder, tasks: Sequence[Task] | None = None) -> dict[str, Task]:
-    """Returns the tasks of a run by id, without those that its task source no longer contains.
+    """Returns the tasks of a run by id, except tasks that the source no longer contains.
 
     Args:
         run: The run.
@@ -25,7 +25,7 @@ def load_run_tasks(run: RunFolder, tasks: Sequence[Task] | None = None) -> dict[
 
 
 def unchanged_task(tasks: Mapping[str, Task], record: Trajectory) -> Task | None:
-    """Returns the task of a record; None if it is missing, or changed after the run."""
+    """Returns the task of a record; None if the task is missing, or changed after the run."""
     task = tasks.get(record.task_id)
     digest = record.settings.get("task_digest")  # None in records of older versions
     return None if task is None or digest not in (None, task_digest(task)) else task

@@ -74,9 +74,9 @@ def wilson_interval(rate: float, num_trials: float, z: float) -> tuple[float, fl
 def rate_estimate(values: Values, num_attempts: int) -> Estimate:
     """Returns the mean of one rate per task, with Wilson's interval for clustered trials.
 
-    The effective number of trials is rate * (1 - rate) / std_error², at most ``num_attempts``. If
-    no attempt or every attempt succeeds, it is the number of tasks. The critical value is the
-    quantile of Student's t distribution with n - 1 degrees of freedom, for n tasks.
+    The effective number of trials is rate * (1 - rate) / std_error², at most ``num_attempts``; if
+    no attempt or every attempt succeeds, the number of tasks n. The critical value is the quantile
+    of Student's t distribution with n - 1 degrees of freedom.
 
     Simulated coverage of the 95 % interval (30 to 500 tasks, 1 to 8 attempts) is 93 to 97 % if at
     least ten tasks succeed and ten fail, and 93 to 98 % if at least five succeed and five fail.
@@ -174,7 +174,7 @@ def _draw_estimate(outcomes: Outcomes, k: int, value: Callable[[int, int], float
 def bootstrap_interval(values: Values) -> tuple[float, float] | None:
     """Returns the percentile bootstrap interval of a mean, from 10,000 samples of tasks.
 
-    Unlike Student's interval it assumes no distribution of the differences. It is too narrow for
+    Unlike Student's interval, this interval assumes no distribution. The result is too narrow for
     few tasks, and None for fewer than two. CodeRepairRL's evaluation reports this interval.
 
     Args:

@@ -57,7 +57,7 @@ class Commits:
         """
         date, *parents = self._run("log", "-1", "--format=%cI %P", sha).split()
         if len(parents) != 1:
-            raise InvalidTaskError(f"the commit has {len(parents)} parents; it must have one")
+            raise InvalidTaskError(f"the commit must have one parent, got {len(parents)}")
         parent = parents[0]
         paths = self._run("diff", "--name-only", "--no-renames", "-z", parent, sha).split("\0")[:-1]
         tests = [path for path in paths if is_test(path)]

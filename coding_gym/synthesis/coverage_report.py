@@ -91,10 +91,10 @@ def measure_coverage(suite: Suite, paths: Sequence[str]) -> CoverageReport:
 
     Args:
         suite: The tests of the project.
-        paths: Test files and folders, for pytest; empty for those of the project's configuration.
+        paths: Test files and folders; if empty, the project's configuration selects the tests.
 
     Raises:
-        InvalidTaskError: The project has no trusted tests, or the environment has copies of it.
+        InvalidTaskError: No test is trusted, or the environment contains a copy of the project.
         GradingError, SandboxError: The infrastructure failed.
     """
     all_tests = Attempt(paths=tuple(paths), cpu_s=_CPU_S)
@@ -151,7 +151,7 @@ def _check(suite: Suite, run: SuiteRun, trusted_tests: set[str], imported: Itera
         )
     if not trusted_tests:
         errors = [f.summary.partition("\n")[0] for f in run.observation.failures.values()]
-        cause = f"the first error: {errors[0]}" if errors else "all are skipped"
+        cause = f"the first error: {errors[0]}" if errors else "all tests are skipped"
         raise InvalidTaskError(
             f"none of the {len(run.outcomes)} tests passes in the unbroken project; {cause}"
         )

@@ -46,7 +46,7 @@ def tasks_from_history(
         interpreter: See `coding_gym.task.Task`.
         sandbox: The sandbox of the tests, in the form that ``CodingRepair-v0`` takes.
         store: The store of templates; by default in the user's cache.
-        progress: An empty object that records tasks and dropped commits.
+        progress: Records the tasks and the dropped commits; empty at the start.
 
     Raises:
         InvalidArgumentError: ``n`` is below 1, or git cannot read the repository.

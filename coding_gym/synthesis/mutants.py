@@ -1,4 +1,4 @@
-"""Finds mutants: programs with one bug of an operator, in a reproducible order."""
+"""Finds mutants, programs with one inserted bug each, in a reproducible order."""
 
 import ast
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
@@ -56,7 +56,7 @@ class Mutant:
 
 
 def check_kinds(kinds: Collection[str]) -> tuple[str, ...]:
-    """Returns the kinds of bugs to make: ``kinds``, or all kinds if it is empty.
+    """Returns the kinds of bugs to make: ``kinds``, or all kinds if ``kinds`` is empty.
 
     Args:
         kinds: Names of `BUG_KINDS`.

@@ -56,7 +56,7 @@ def synthesize(
         num_workers: Number of sandboxes that run tests at the same time.
         shows_failing: Whether half of the failing test functions stay in the tree, for agents
             that start from a failing test; then bugs that only one function detects make no task.
-        progress: An empty object that records tasks and dropped bugs.
+        progress: Records the tasks and the dropped bugs; empty at the start.
 
     Raises:
         InvalidTaskError: The project has no usable tests.
@@ -86,10 +86,10 @@ def synthesize(
         results = _in_order(
             pool, check, tasks, lambda: min(4 * num_workers, n - len(progress.tasks))
         )
-        for made, confirmed in results:
-            with progress.dropping(made.task_id):
-                confirmed.result()
-                progress.add(made)
+        for candidate, confirmation in results:
+            with progress.dropping(candidate.task_id):
+                confirmation.result()
+                progress.add(candidate)
     finally:
         pool.shutdown(cancel_futures=True)
     return tuple(progress.tasks)
@@ -128,10 +128,10 @@ def _assembled_tasks(
             yield assembler.task(mutant, run)
 
 
-def _confirm(repaired: Event, store: TemplateStore, options: SandboxOptions, task: Task) -> None:
-    """Lets the grader confirm a task; grades the repaired tree of the project only once."""
-    confirm(task, store, options, grades_gold=not repaired.is_set())
-    repaired.set()
+def _confirm(confirmed: Event, store: TemplateStore, options: SandboxOptions, task: Task) -> None:
+    """Confirms a task by grading; does not grade its gold patch if a task was confirmed before."""
+    confirm(task, store, options, grades_gold=not confirmed.is_set())
+    confirmed.set()
 
 
 def _in_order(

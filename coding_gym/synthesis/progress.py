@@ -18,7 +18,7 @@ class Progress:
     """The results of a synthesis so far.
 
     Attributes:
-        num_candidates: Number of bugs that the operators can make, or of commits in the history.
+        num_candidates: Number of possible bugs of the selected kinds, or of commits.
         tasks: The tasks, in the order of the result.
         dropped: Name and reason of each bug or commit that makes no task. The name of a bug is the
             task id, or path, line and kind; the name of a commit is its short hash and subject.

@@ -31,11 +31,11 @@ class Project:
 
     Attributes:
         name: The name of the project, the beginning of task ids.
-        folder: The folder of the files; the tasks need it, too.
+        folder: The folder of the files; the tasks read it, too.
         install_commands: Commands that build the environment; see `coding_gym.task.Task`. If not
             empty, they must also install pytest, and install the project itself only with ``-e``.
         interpreter: See `coding_gym.task.Task`.
-        tests: Test files and folders; empty for those of the project's configuration.
+        tests: Test files and folders; if empty, the project's configuration selects the tests.
     """
 
     name: str
@@ -51,7 +51,7 @@ class Project:
             yield from (Path(parent, name) for name in sorted(files))
 
     def contents(self, paths: Iterable[str]) -> dict[str, bytes]:
-        """Returns the contents of those paths that are files of the project, by path.
+        """Returns the content of each path that is a file of the project, by path.
 
         Other paths and links are skipped, because code of the project can report any path.
         """
@@ -88,7 +88,7 @@ class Project:
 
 
 is_test = path_matcher((*PYTHON, "test_*", "conftest*", *TEST_FOLDERS, "/testing/*"))
-"""Whether a file belongs to the tests, by its name or the name of a folder above it."""
+"""Whether a path is a test file, by the name of the file or of a folder above."""
 
 
 def is_program(path: str) -> bool:

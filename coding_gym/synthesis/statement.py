@@ -33,7 +33,7 @@ class Symptom:
 def find_symptoms(
     failures: Mapping[str, ObservedFailure], changed_paths: Iterable[str] = ()
 ) -> list[Symptom]:
-    """Returns the distinct symptoms: first those with a traceback, then those with short titles.
+    """Returns the distinct symptoms; symptoms with tracebacks and short titles come first.
 
     Args:
         failures: Failures by test id.

@@ -25,7 +25,7 @@ from coding_gym.workspace import Template, apply_patch
 # for tests that wait forever; it grows with the load of the machine.
 _WALL_PER_CPU, _MIN_WALL_S = 2.0, 4.0
 # Additional runs of a test that uses randomness: a test that fails half of the time fails in all
-# of them with probability 1/256.
+# additional runs with probability 1/256.
 NUM_CHANCES = 8
 _INSIDE = "coding_gym.synthesis.inside"
 _OBSERVER = ("failures", "observer")
@@ -38,8 +38,8 @@ class Attempt:
     """The settings of one run of tests.
 
     Attributes:
-        paths: Pytest's arguments: test files and options. If empty, the files of ``tests`` or those
-            of the project's configuration run.
+        paths: Pytest's arguments: test files and options. If empty: the files of ``tests``; without
+            ``tests``, the project's configuration selects the files.
         patches: Patches to apply first.
         files: Content of files, by path, to write after the patches; the code can be broken.
         tests: Ids of the tests to run; None for all collected tests.
@@ -163,8 +163,8 @@ class Suite:
         """Runs tests once.
 
         Returns:
-            The run; None if it took too long, ended its process, damaged its report or ran tests
-            that were not requested, or if `Attempt.files` cannot be written or prevented its start.
+            The run; None if the run exceeded its time, ended its process, damaged its report or ran
+            other tests; also None if `Attempt.files` cannot be written or prevent pytest's start.
 
         Raises:
             PatchError: A patch does not apply.

@@ -17,6 +17,6 @@ def bundled_folder() -> Path:
 
 def bundled_rows(name: str) -> Iterator[LocatedRow]:
     """Yields the tasks in Python for `BUNDLED`, those in other languages for `POLYGLOT`."""
-    for where, task in read_folder(bundled_folder()):
+    for position, task in read_folder(bundled_folder()):
         if (getattr(task, "language", "") == "python") == (name == BUNDLED):
-            yield where, task
+            yield position, task

@@ -37,17 +37,17 @@ def read_environments(environments: Environments) -> dict[str, EnvironmentRow]:
     """
     entries: dict[str, EnvironmentRow] = {}
     locations: dict[str, str] = {}
-    for where, task_id, entry in _raw_entries(environments):
+    for position, task_id, entry in _raw_entries(environments):
         if not isinstance(entry, Mapping):
-            raise InvalidTaskError(f"{where}: must be an object, got {repr(entry)[:80]}")
+            raise InvalidTaskError(f"{position}: must be an object, got {repr(entry)[:80]}")
         if task_id in locations:
             raise InvalidTaskError(
-                f"{where}: field 'instance_id' must be unique, but {task_id!r} is already in "
+                f"{position}: field 'instance_id' must be unique, but {task_id!r} is already in "
                 f"{locations[task_id]}"
             )
-        locations[task_id] = where
+        locations[task_id] = position
         fields = {key: value for key, value in entry.items() if key != "instance_id"}
-        entries[task_id] = parse(EnvironmentRow, fields, where, is_closed=True)
+        entries[task_id] = parse(EnvironmentRow, fields, position, is_closed=True)
     return entries
 
 
@@ -95,15 +95,9 @@ def with_environment(task: Task, entry: EnvironmentRow | None) -> Task:
             values["tree"] = ImageTree(task.tree.reverse_patch)
     if entry.install_commands is None and replace(task, **values).is_in_image:
         values["install_commands"] = ()
-    new_task = replace(
-        task,
-        **values
-        | {
-            "excluded_tests": excluded_tests,
-            "fail_to_pass": fail_to_pass,
-            "pass_to_pass": tuple(t for t in task.pass_to_pass if t not in excluded_tests),
-        },
-    )
+    values |= {"excluded_tests": excluded_tests, "fail_to_pass": fail_to_pass}
+    values["pass_to_pass"] = tuple(t for t in task.pass_to_pass if t not in excluded_tests)
+    new_task = replace(task, **values)
     if problem := new_task.image_problem():
         raise row_error({}, f"task {task.task_id}", *problem)
     return new_task
@@ -119,9 +113,9 @@ def _raw_entries(environments: Environments) -> list[tuple[str, str, Any]]:
             f"{str(environments)!r}; {hint(environments, (SWE_BENCH_TABLES, IMAGES))}"
         )
     entries = []
-    for where, entry in read_jsonl(path):
+    for position, entry in read_jsonl(path):
         task_id = entry.get("instance_id") if isinstance(entry, Mapping) else ""
         if not isinstance(task_id, str):
-            raise InvalidTaskError(f"{where}: field 'instance_id' must be text, got {task_id!r}")
-        entries.append((where, task_id, entry))
+            raise InvalidTaskError(f"{position}: field 'instance_id' must be text, got {task_id!r}")
+        entries.append((position, task_id, entry))
     return entries

@@ -39,7 +39,7 @@ def manifests(folder: Path) -> Iterator[Path]:
 
 
 def read_folder(folder: Path) -> Iterator[tuple[str, Task | InvalidTaskError]]:
-    """Yields (manifest path, task) for every task in ``folder`` or below, in order of paths.
+    """Yields the manifest and the task of each task folder in a folder or below, sorted by path.
 
     For a malformed task, the second item is an InvalidTaskError.
 

@@ -43,7 +43,7 @@ def has_harbor_tasks(folder: Path) -> bool:
 
 
 def harbor_rows(folder: Path) -> Iterator[LocatedRow]:
-    """Yields (where, row) for each task folder, in order of paths.
+    """Yields the manifest and the row of each task folder, in order of paths.
 
     The row is an InvalidTaskError if the task is malformed or needs a feature that no sandbox
     supports.

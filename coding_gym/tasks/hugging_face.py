@@ -10,8 +10,6 @@ from coding_gym.optional import import_extra
 
 # A name with one of these suffixes is a file name, even if the file does not exist.
 _FILE_SUFFIXES = (".jsonl", ".json", ".parquet", ".csv", ".toml")
-
-# The split that is read by default.
 _DEFAULT_SPLIT = "test"
 _ID = re.compile(r"[A-Za-z0-9][\w.-]*/[\w.-]+")
 
@@ -24,7 +22,7 @@ def is_dataset_id(name: str) -> bool:
 def read_dataset(
     dataset_id: str, splits: Sequence[str] | None = None
 ) -> Iterator[tuple[str, dict[str, Any]]]:
-    """Yields (position, row) for every row of a dataset; each row has the name of its split.
+    """Yields the position and the content of every row of a dataset; each row names its split.
 
     ``datasets`` caches the downloads. Without a network connection, it retries for about 20 s; the
     environment variable ``HF_HUB_OFFLINE=1`` disables the retries.

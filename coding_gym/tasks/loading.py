@@ -29,22 +29,22 @@ def load_tasks(
     min_challenge: int | None = None,
     needs_tests: bool = True,
 ) -> tuple[Task, ...]:
-    """Returns the tasks of a source, in its order; unchanged files are read once per process.
+    """Returns the tasks in the order of the source; unchanged files are read once per process.
 
     Args:
         source: ``"bundled"`` (Python) or ``"polyglot"`` (other languages); a task folder, or a
             folder with task folders at any depth; a folder of Harbor's tasks; a ``.jsonl``,
-            ``.parquet`` or ``.json`` file of rows, or a folder of files of the first two kinds; a
+            ``.parquet`` or ``.json`` file of rows; a folder of ``.jsonl`` and ``.parquet`` files; a
             dataset of the Hugging Face hub as ``owner/name`` or ``owner/name:split``; or a list of
             rows. The format is recognised; see `coding_gym.tasks.sources`.
-        task_ids: Ids of the tasks; each must exist. A string means one id; so also for ``split``.
-        split: Splits of the tasks. For a dataset of the hub, only these splits are
+        task_ids: One id or a list of ids; each must exist.
+        split: One split or a list of splits. For a dataset of the hub, only these splits are
             downloaded; the default is ``test``, or the only split.
         limit: Maximum number of tasks.
         repositories: Repositories of the rows: a folder of clones, or paths and URLs by
             ``owner/name``. By default, repositories are cloned from GitHub on first use.
         environments: Interpreter, install commands, visible test command and tests to exclude by
-            task id: a ``.jsonl`` file or a mapping. Tasks without an entry stay as they are.
+            task id: a ``.jsonl`` file or a mapping. Tasks without an entry are unchanged.
             ``"swebench"`` uses the tables of SWE-bench's harness; ``"images"`` runs each row in
             the image that its dataset publishes (``coding-gym images pull``).
         min_challenge: Minimum number of bits of a row's challenge plan; other rows are excluded.

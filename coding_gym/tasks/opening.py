@@ -131,35 +131,35 @@ def _read(rows_by_folder: Sequence[_Rows], source: str) -> OpenedSource:
     locations: dict[str, str] = {}
     tasks: list[Task | RefusedRow] = []
     entries = ((*row, base) for rows, base in rows_by_folder for row in rows)
-    for where, row, base in entries:
+    for position, row, base in entries:
         try:
-            task = _task(row, where, base)
+            task = _task(row, position, base)
             if task.task_id in locations:
                 raise InvalidTaskError(
-                    f"{where}: field 'instance_id' must be unique, but {task.task_id!r} is already "
-                    f"in {locations[task.task_id]}"
+                    f"{position}: field 'instance_id' must be unique, but {task.task_id!r} is "
+                    f"already in {locations[task.task_id]}"
                 )
         except InvalidTaskError as error:
             tasks.append(RefusedRow.of(row, error))
             continue
-        locations[task.task_id] = where
+        locations[task.task_id] = position
         tasks.append(task)
     if not tasks:
         raise InvalidTaskError(f"{source} must contain at least one task, got none")
     return OpenedSource(tuple(tasks), locations)
 
 
-def _task(row: Any, where: str, base: Path | None) -> Task:
+def _task(row: Any, position: str, base: Path | None) -> Task:
     if isinstance(row, InvalidTaskError):
         raise row
     if isinstance(row, Task):
         return row
     if not isinstance(row, Mapping):
         raise InvalidTaskError(
-            f"{where}: must be an object with a task's fields, got {repr(row)[:80]}"
+            f"{position}: must be an object with a task's fields, got {repr(row)[:80]}"
         )
-    task = read_task(unified_row(row, where), where)
-    label = row_label({"instance_id": task.task_id}, where)
+    task = read_task(unified_row(row, position), position)
+    label = row_label({"instance_id": task.task_id}, position)
     for name, text in (("patch", task.gold_patch), ("test_patch", task.test_patch)):
         try:
             Patch(text).files  # noqa: B018 - parses the patch

@@ -142,7 +142,7 @@ _DROP_BOUNDED = (
 def _install_listed(paths: Sequence[str], print_lines: str) -> str:
     """Returns a command that installs the packages of a requirements file in the tree.
 
-    The command installs all packages at once, so that versions are compatible. If that fails, it
+    The command installs all packages at once, so that versions are compatible. On failure, it
     installs line by line and logs failures: the harness had conda and an older package index.
 
     Args:

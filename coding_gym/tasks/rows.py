@@ -46,7 +46,7 @@ def row_files(folder: Path) -> tuple[Path, ...]:
 
 
 def file_rows(path: Path) -> Iterator[LocatedRow]:
-    """Yields (where, row) for every row of a ``.jsonl``, ``.json`` or ``.parquet`` file.
+    """Yields the position and the value of each row of a ``.jsonl``, ``.json`` or Parquet file.
 
     For a line that is not JSON, the row is an InvalidTaskError, and reading continues. If the file
     is named after a split, rows without a split get this split.
@@ -58,37 +58,37 @@ def file_rows(path: Path) -> Iterator[LocatedRow]:
     readers = {".jsonl": _jsonl, ".json": read_json, ".parquet": _read_parquet}
     reader = readers.get(path.suffix.lower())
     if reader is None:
-        raise InvalidTaskError(f"{path}: a task file must end in {', '.join(readers)}")
+        raise InvalidTaskError(f"{path}: the name of a task file must end in {', '.join(readers)}")
     match = _SPLIT_FILE.fullmatch(path.stem)
-    for where, row in reader(path):
-        yield where, _with_split(row, match[1]) if match else row
+    for position, row in reader(path):
+        yield position, _with_split(row, match[1]) if match else row
 
 
 def read_jsonl(path: Path) -> Iterator[LocatedRow]:
-    """Yields (where, value) for every line of ``path`` that is not blank.
+    """Yields the position and the value of every line of ``path`` that is not blank.
 
     Raises:
         InvalidTaskError: The file cannot be read, or a line is not JSON.
     """
-    for where, value in _jsonl(path):
+    for position, value in _jsonl(path):
         if isinstance(value, InvalidTaskError):
             raise value
-        yield where, value
+        yield position, value
 
 
 def _jsonl(path: Path) -> Iterator[LocatedRow]:
     # `splitlines` would also split at U+2028, which JSON texts can contain.
     for number, line in enumerate(read_text(path).removeprefix("\ufeff").split("\n"), 1):
         if line.strip():
-            where = f"{path} line {number}"
+            position = f"{path} line {number}"
             try:
-                yield where, _parse_json(line, where)
+                yield position, _parse_json(line, position)
             except InvalidTaskError as error:
-                yield where, error
+                yield position, error
 
 
 def read_json(path: Path) -> Iterator[LocatedRow]:
-    """Yields (where, value) for each item of the list in ``path``, or for its only value."""
+    """Yields position and value of each item of the list in ``path``, or of its only value."""
     value = _parse_json(read_text(path).removeprefix("\ufeff"), str(path))
     if isinstance(value, list):
         yield from ((f"{path} item {n}", row) for n, row in enumerate(value, 1))
@@ -106,11 +106,11 @@ def _read_parquet(path: Path) -> Iterator[LocatedRow]:
     yield from ((f"{path} row {n}", row) for n, row in enumerate(rows, 1))
 
 
-def _parse_json(text: str, where: str) -> Any:
+def _parse_json(text: str, position: str) -> Any:
     try:
         return json.loads(text)
     except (ValueError, RecursionError) as error:
-        raise InvalidTaskError(f"{where}: must be JSON: {error}") from None
+        raise InvalidTaskError(f"{position}: must be JSON: {error}") from None
 
 
 def _with_split(row: Any, split: str) -> Any:

@@ -150,11 +150,8 @@ class DifficultySampler(Sampler):
             raise InvalidArgumentError(f"start must be above 0 and at most 1, got {start!r}")
         super().__init__(sorted(tasks, key=lambda task: difficulty_rank(task.difficulty)))
         self._start = float(start)
-        self._num_episodes = (
-            at_least_one("num_episodes", num_episodes)
-            if num_episodes
-            else _EPISODES_PER_TASK * len(self._tasks)
-        )
+        default = _EPISODES_PER_TASK * len(self._tasks)
+        self._num_episodes = at_least_one("num_episodes", num_episodes or default)
 
     def restart(self) -> None:
         """Returns to the easiest tasks."""
@@ -169,7 +166,7 @@ class DifficultySampler(Sampler):
 
 
 class AdaptiveSampler(Sampler):
-    """Draws mostly tasks that are sometimes solved; threads can share it.
+    """Draws mostly tasks that are sometimes solved; threads can share a sampler.
 
     A group of episodes with equal results teaches nothing, as GRPO subtracts the mean reward. The
     weight of a task is p (1 - p), the variance of its result, with p = (solved + 1) / (tries + 2)
@@ -265,7 +262,7 @@ def get_sampler(sampler: str | Mapping[str, Any], tasks: Sequence[Task]) -> Samp
         tasks: The tasks.
 
     Raises:
-        UnknownNameError: There is no sampler of that name.
+        UnknownNameError: No sampler has this name.
         InvalidArgumentError: There are no tasks, ``name`` is missing, or an argument is wrong.
     """
     arguments = dict(sampler) if isinstance(sampler, Mapping) else {"name": sampler}

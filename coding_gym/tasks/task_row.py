@@ -164,7 +164,7 @@ _TREE_FIELDS = {"files", "folder", "repository", "reverse_patch"}
 _Model = TypeVar("_Model", bound=EnvironmentRow)
 
 
-def read_task(row: Row, where: str = "", *, is_closed: bool = False) -> Task:
+def read_task(row: Row, position: str = "", *, is_closed: bool = False) -> Task:
     """Returns the task of a row in SWE-bench's schema.
 
     Args:
@@ -173,32 +173,32 @@ def read_task(row: Row, where: str = "", *, is_closed: bool = False) -> Task:
             one of ``files``, ``folder`` and ``repository`` (the last two with an optional
             ``reverse_patch``). Without these the tree is in the image if there is an
             ``image_path``, else at ``https://github.com/<repo>``.
-        where: Names the row in errors, such as ``tasks.jsonl line 3``.
+        position: Names the row in errors, such as ``tasks.jsonl line 3``.
         is_closed: Whether every unknown key is an error; otherwise only misspelt keys are errors.
 
     Raises:
         InvalidTaskError: A field is missing or malformed, or a key is unknown; the message has
             row, field and value.
     """
-    model = parse(TaskRow, row, where, is_closed=is_closed)
+    model = parse(TaskRow, row, position, is_closed=is_closed)
     tree = model.tree()
     if tree is None:
         names = "'repo', 'files', 'folder', 'repository' or 'image_path'"
-        raise row_error(row, where, "repo", f"is missing; the row needs one of {names}")
+        raise row_error(row, position, "repo", f"is missing; the row needs one of {names}")
     values = {key: value for key, value in model.values.items() if key not in _TREE_FIELDS}
     if model.image_path:
         values.setdefault("interpreter", "image")
     task = Task(tree=tree, **values)
     if problem := task.image_problem():
-        raise row_error(row, where, *problem)
+        raise row_error(row, position, *problem)
     if task.impossible_test and task.impossible_test not in task.fail_to_pass:
-        raise row_error(row, where, "impossible_test", "must be a test of FAIL_TO_PASS")
+        raise row_error(row, position, "impossible_test", "must be a test of FAIL_TO_PASS")
     if isinstance(tree, GitTree) and not task.base_commit:
-        raise row_error(row, where, "base_commit", "is missing; a git repository needs it")
+        raise row_error(row, position, "base_commit", "is missing; a git repository needs it")
     return task
 
 
-def parse(model: type[_Model], row: Row, where: str, *, is_closed: bool = False) -> _Model:
+def parse(model: type[_Model], row: Row, position: str, *, is_closed: bool = False) -> _Model:
     """Returns the model of a row; fields that are None count as missing.
 
     If ``is_closed``, every unknown key is an error; otherwise only a misspelt key is an error.
@@ -211,15 +211,15 @@ def parse(model: type[_Model], row: Row, where: str, *, is_closed: bool = False)
     for key in sorted(present_fields.keys() - known_names):
         unused_names = [name for name in known_names if name not in present_fields]
         if is_closed or difflib.get_close_matches(key, unused_names, n=1, cutoff=0.85):
-            raise row_error(row, where, key, f"is not known; {hint(key, unused_names)}")
+            raise row_error(row, position, key, f"is not known; {hint(key, unused_names)}")
     try:
         return model.model_validate(present_fields)
     except ValidationError as error:
         field, problem = _field_problem(error)
-    raise row_error(row, where, field, problem)
+    raise row_error(row, position, field, problem)
 
 
-def value_of(row: Row, key: str, kind: Any, where: str, default: Any = None) -> Any:
+def value_of(row: Row, key: str, kind: Any, position: str, default: Any = None) -> Any:
     """Returns a field of a row, validated as type ``kind``; the default if it is missing.
 
     Raises:
@@ -231,20 +231,21 @@ def value_of(row: Row, key: str, kind: Any, where: str, default: Any = None) -> 
         return TypeAdapter(dict[str, kind]).validate_python({key: row[key]})[key]
     except ValidationError as error:
         _, problem = _field_problem(error)
-    raise row_error(row, where, key, problem)
+    raise row_error(row, position, key, problem)
 
 
-def row_error(row: Row, where: str, key: str, problem: str) -> InvalidTaskError:
+def row_error(row: Row, position: str, key: str, problem: str) -> InvalidTaskError:
     """Returns the error of a field; the message has the row's position, its id and the field."""
-    return InvalidTaskError(f"{row_label(row, where)}: field {key!r} {problem}")
+    return InvalidTaskError(f"{row_label(row, position)}: field {key!r} {problem}")
 
 
-def row_label(row: Row, where: str) -> str:
+def row_label(row: Row, position: str) -> str:
     """Returns the name of a row for errors: its position and its id."""
     name = row.get("instance_id") or row.get("id")
-    with suppress(ValueError):
-        where = f"{where} ({_printable_name(name)})".lstrip() if isinstance(name, str) else where
-    return where or "task row"
+    if isinstance(name, str):
+        with suppress(ValueError):
+            position = f"{position} ({_printable_name(name)})".lstrip()
+    return position or "task row"
 
 
 def _names(key: str, field: Any) -> list[str]:

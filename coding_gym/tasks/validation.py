@@ -44,7 +44,7 @@ class ValidationReport(JsonRecord):
         noop_reasons: The `GradeReason` of each grading of the base.
         gold_durations_s: Seconds of each grading of the gold patch.
         flaky_tests: Expected tests with different results in the runs with the gold patch,
-            including those that the plan of the challenge excludes.
+            including tests that the plan of the challenge excludes.
         unstable_tests: Flaky fail-to-pass tests that are not excluded; for a grade, one pass in two
             runs is enough.
         broken_tests: Expected tests that passed in no run with the gold patch.

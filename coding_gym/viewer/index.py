@@ -77,14 +77,14 @@ class RunIndex:
             self.rows.pop(key, None)
             self._rowids.pop(key, None)
         for task, attempt in new_keys:
-            is_lost = is_error(self._files[task, attempt][0])
-            state = {"outcome": "error", "error_class": "unread"} if is_lost else {}
+            has_error = is_error(self._files[task, attempt][0])
+            state = {"outcome": "error", "error_class": "unread"} if has_error else {}
             self.rows[task, attempt] = _UNREAD | {"task": task, "attempt": attempt} | state
         self._unread += new_keys
         return bool(new_keys or removed_keys)
 
     def enrich(self) -> bool:
-        """Reads unread records for at most `_STEP_S` seconds; returns whether it read a record."""
+        """Reads unread records for at most `_STEP_S` seconds; returns whether a record was read."""
         start, texts = time.monotonic(), []
         while self._unread and time.monotonic() - start < _STEP_S:
             key = self._unread.pop()

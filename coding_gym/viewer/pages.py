@@ -115,7 +115,7 @@ class Run:
         return self._summary | {"running": self._is_running()}
 
     def report(self) -> Report:
-        """Returns the report on the attempts whose records are read, without further measures."""
+        """Returns a report with verdicts only; attempts with unread records have no verdict."""
         names = ("error_class", "stop_reason", "resolved", "hacked")
         attempts = [
             {"task_id": row["task"], "grade_reason": row["reason"]}
@@ -173,7 +173,7 @@ class Run:
     @validate_call
     def search(self, text: str) -> Json:
         """Returns the task and the attempt of each episode that has the phrase in a turn."""
-        return {"found": self.index.search(text)}
+        return {"matches": self.index.search(text)}
 
     @validate_call
     def episode(self, task: str, attempt: _Number = 0) -> Json:
@@ -247,7 +247,7 @@ class Runs:
         self.refresh()
 
     def refresh(self) -> None:
-        """Adds new runs, reads changed runs again, and drops removed runs."""
+        """Adds new runs, reads changed runs again, and forgets deleted runs."""
         files = [file for path in self.paths for file in (path / CONFIG, *path.glob(f"*/{CONFIG}"))]
         versions = {file.parent.resolve(): version(file) for file in sorted(files) if file.exists()}
         unchanged_folders = {folder for folder, _ in versions.items() & self._versions.items()}
@@ -302,7 +302,7 @@ def dumps(page: Json) -> str:
 
 
 def _repaired(config: Json) -> Json:
-    """Returns settings in which the values that a `Report` reads have their types."""
+    """Returns settings with valid defaults for malformed values that `Report` reads."""
     agent, tasks, attempts = (config.get(name) for name in ("agent", "tasks", "attempts"))
     agent, tasks = (value if isinstance(value, dict) else {} for value in (agent, tasks))
     ids = tasks.get("task_ids")

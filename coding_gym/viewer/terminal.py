@@ -26,13 +26,13 @@ def read_episode(run: Path, task: str = "", attempt: int | None = None) -> Traje
 
     Args:
         run: The run's folder.
-        task: Id of the task; it can be omitted if the run has one task.
+        task: Id of the task; can be empty if the run has one task.
         attempt: Number of the attempt; by default the lowest.
 
     Raises:
         UnknownNameError: The run does not have this episode.
-        InvalidArgumentError: The run has no episode, several tasks and none is named, or the record
-            cannot be read.
+        InvalidArgumentError: The run has no episode, ``task`` is empty and the run has several
+            tasks, or the record cannot be read.
     """
     files = list_attempts(run / ATTEMPTS)
     attempts = dict(sorted(files, reverse=True))  # the lowest attempt by task

@@ -101,7 +101,7 @@ def test_episodes_are_in_order_and_labelled(client: Any) -> None:
     assert [row["started_at"] for row in rows] == sorted(row["started_at"] for row in rows)
     labels = {row["task"]: (row["repo"], row["difficulty"]) for row in rows}
     assert labels[TASK] == ("birch/ledger", "easy")
-    keys = get(client, "runs/first/search", text="step 5: i look")["found"]
+    keys = get(client, "runs/first/search", text="step 5: i look")["matches"]
     assert keys
     assert all([row["task"], row["attempt"]] in keys for row in rows if row["turns"] == 8)
 

@@ -18,15 +18,15 @@ def reads(row: Row) -> bool:
     return "files" in row and "test_commands" in row
 
 
-def to_row(row: Row, where: str) -> Row:
+def to_row(row: Row, position: str) -> Row:
     """Returns a row of AReno in the common schema."""
-    commands: tuple[str, ...] = value_of(row, "test_commands", Texts, where, ())
+    commands: tuple[str, ...] = value_of(row, "test_commands", Texts, position, ())
     if not commands or not all(command.strip() for command in commands):
         requirement = "must be a list of at least one shell command"
-        raise row_error(row, where, "test_commands", f"{requirement}, got {commands!r:.80}")
+        raise row_error(row, position, "test_commands", f"{requirement}, got {commands!r:.80}")
     converted_row = {key: value for key, value in row.items() if key != "test_commands"}
     converted_row["visible_test_command"] = " && ".join(commands)
-    test_ids = value_of(row, "FAIL_TO_PASS", Texts, where, ())
+    test_ids = value_of(row, "FAIL_TO_PASS", Texts, position, ())
     if not test_ids or not has_pytest_ids(test_ids):
         converted_row |= {"runner": "command", "FAIL_TO_PASS": commands, "PASS_TO_PASS": ()}
     return converted_row

@@ -21,25 +21,25 @@ def reads(row: Row) -> bool:
     return _REQUEST in row
 
 
-def inner_row(row: Row, where: str) -> Row:
+def inner_row(row: Row, position: str) -> Row:
     """Returns the row of another dataset that a request contains."""
-    request = value_of(row, _REQUEST, dict[str, Any], where, {})
+    request = value_of(row, _REQUEST, dict[str, Any], position, {})
     row_fields = {key: value for key, value in row.items() if key not in _REQUEST_FIELDS}
     metadata = request.get("metadata")
     if not isinstance(metadata, Mapping) or metadata.get("instance_dict") is None:
         return row_fields
-    inner = _instance(row, metadata["instance_dict"], where)
+    inner = _instance(row, metadata["instance_dict"], position)
     split = metadata.get("split", row.get("split"))
     return ({"split": split} if isinstance(split, str) else {}) | inner
 
 
-def _instance(row: Row, value: Any, where: str) -> dict[str, Any]:
+def _instance(row: Row, value: Any, position: str) -> dict[str, Any]:
     if isinstance(value, str):
         try:
             value = json.loads(value)
         except (ValueError, RecursionError) as error:
-            raise row_error(row, where, _INSTANCE, f"is not JSON: {error}") from None
+            raise row_error(row, position, _INSTANCE, f"is not JSON: {error}") from None
     if not isinstance(value, Mapping):
-        raise row_error(row, where, _INSTANCE, f"must be a row of a dataset, got {value!r:.80}")
+        raise row_error(row, position, _INSTANCE, f"must be a row of a dataset, got {value!r:.80}")
     # Some programs add fields of the request to the inner row.
     return {str(key): inner for key, inner in value.items() if key not in _REQUEST_FIELDS}

@@ -43,7 +43,7 @@ _WRITES_TESTS = re.compile(
 )
 
 
-def fill_in(row: Row, where: str) -> dict[str, Any]:
+def fill_in(row: Row, position: str) -> dict[str, Any]:
     """Returns a row with missing fields inferred from its other fields.
 
     Raises:
@@ -57,31 +57,31 @@ def fill_in(row: Row, where: str) -> dict[str, Any]:
     elif language is None and isinstance(patch, str):
         filled_row["language"] = language_of(patch)
     if "runner" not in row:
-        _fill_in_test_run(filled_row, row, where)
+        _fill_in_test_run(filled_row, row, position)
     return filled_row
 
 
-def hidden_test_ids(row: Row, where: str) -> tuple[str, ...]:
+def hidden_test_ids(row: Row, position: str) -> tuple[str, ...]:
     """Returns the ids of all hidden tests of a row in SWE-bench's schema.
 
     Raises:
         InvalidTaskError: ``FAIL_TO_PASS`` or ``PASS_TO_PASS`` is malformed.
     """
-    ids: tuple[str, ...] = value_of(row, "FAIL_TO_PASS", Texts, where, ())
-    ids += value_of(row, "PASS_TO_PASS", Texts, where, ())
+    ids: tuple[str, ...] = value_of(row, "FAIL_TO_PASS", Texts, position, ())
+    ids += value_of(row, "PASS_TO_PASS", Texts, position, ())
     return ids
 
 
-def _fill_in_test_run(filled_row: dict[str, Any], row: Row, where: str) -> None:
+def _fill_in_test_run(filled_row: dict[str, Any], row: Row, position: str) -> None:
     command = tests = _default_command(row)
-    if (text := value_of(row, "eval_script", Text, where)) is not None:
+    if (text := value_of(row, "eval_script", Text, position)) is not None:
         script = _read_eval_script(text)
         if script is None:
             requirement = "must be a script that runs tests between its two markers"
-            raise row_error(row, where, "eval_script", f"{requirement}, got {text!r:.80}")
+            raise row_error(row, position, "eval_script", f"{requirement}, got {text!r:.80}")
         command, tests = script
-    parser = value_of(row, "log_parser", Text, where, "")
-    run = how_tests_run(hidden_test_ids(row, where), command, parser, tests)
+    parser = value_of(row, "log_parser", Text, position, "")
+    run = how_tests_run(hidden_test_ids(row, position), command, parser, tests)
     for key, value in run.items():
         filled_row.setdefault(key, value)
 
@@ -154,11 +154,11 @@ def with_pytest(commands: tuple[str, ...]) -> tuple[str, ...]:
     return (*commands, INSTALL_PYTEST)
 
 
-def to_row(row: Row, where: str) -> Row:
+def to_row(row: Row, position: str) -> Row:
     """Returns a row with missing fields inferred, and the name of its published image."""
     from coding_gym.grading.formats.swebench import FORMAT_BY_REPO  # late: imports the sandbox
 
-    filled_row = fill_in(row, where)
+    filled_row = fill_in(row, position)
     name, repo = str(row.get("instance_id")).lower(), str(row.get("repo"))
     if "image" not in row and repo in _SWE_GYM:
         filled_row["image"] = f"xingyaoww/{_IMAGE}.{name.replace('__', '_s_')}:latest"

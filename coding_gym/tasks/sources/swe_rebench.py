@@ -26,48 +26,51 @@ def reads(row: Row) -> bool:
     return _CONFIG in row
 
 
-def to_row(row: Row, where: str) -> Row:
+def to_row(row: Row, position: str) -> Row:
     """Returns a row of SWE-rebench in the common schema."""
-    config = value_of(row, _CONFIG, dict[str, Any], where, {})
+    config = value_of(row, _CONFIG, dict[str, Any], position, {})
     # Error messages name these fields with the prefix ``install_config``.
     config_fields = {f"{_CONFIG}.{key}": value for key, value in config.items()}
     config_fields["instance_id"] = row.get("instance_id")
-    command = "\n".join(_commands(config_fields, "test_cmd", where))
-    parser = value_of(config_fields, f"{_CONFIG}.log_parser", Text, where, "")
-    run = how_tests_run(hidden_test_ids(row, where), command, parser)
-    requirements = value_of(row, "requirements", Text, where, "")
-    install_commands = _install_commands(config_fields, requirements, where)
+    command = "\n".join(_commands(config_fields, "test_cmd", position))
+    parser = value_of(config_fields, f"{_CONFIG}.log_parser", Text, position, "")
+    run = how_tests_run(hidden_test_ids(row, position), command, parser)
+    requirements = value_of(row, "requirements", Text, position, "")
+    install_commands = _install_commands(config_fields, requirements, position)
     if run["runner"] == "pytest":
         install_commands = with_pytest(install_commands)
-    docker_image = value_of(row, "docker_image", Text, where)
+    docker_image = value_of(row, "docker_image", Text, position)
     derived_fields: dict[str, Any] = {
         **run,
         "install_commands": install_commands,
-        "image": docker_image or value_of(row, "image_name", Text, where, ""),
+        "image": docker_image or value_of(row, "image_name", Text, position, ""),
     }
-    if python := value_of(config_fields, f"{_CONFIG}.python", Text, where):
+    if python := value_of(config_fields, f"{_CONFIG}.python", Text, position):
         derived_fields["interpreter"] = python
     copied_fields = {key: value for key, value in row.items() if key not in (_CONFIG, "image_name")}
-    return fill_in(derived_fields | copied_fields, where)
+    return fill_in(derived_fields | copied_fields, position)
 
 
-def _install_commands(config_fields: Row, requirements: str, where: str) -> tuple[str, ...]:
+def _install_commands(config_fields: Row, requirements: str, position: str) -> tuple[str, ...]:
     """Returns the commands that install the project without root."""
-    commands = [*without_root(_commands(config_fields, "pre_install", where))]
+    commands = [*without_root(_commands(config_fields, "pre_install", position))]
     pins = [word for word in requirements.split() if _PIN.fullmatch(word)]
     if pins:
         commands.append(f"python -m pip install {shlex.join(pins)}")
     else:
-        files = _commands(config_fields, "reqs_path", where)
+        files = _commands(config_fields, "reqs_path", position)
         commands += [f"python -m pip install -r {shlex.quote(file)}" for file in files]
-    if packages := _commands(config_fields, "pip_packages", where):
+    if packages := _commands(config_fields, "pip_packages", position):
         commands.append(f"python -m pip install {shlex.join(packages)}")
-    return (*commands, *without_root(_commands(config_fields, "install", where)))
+    return (*commands, *without_root(_commands(config_fields, "install", position)))
 
 
-def _commands(config_fields: Row, key: str, where: str) -> tuple[str, ...]:
+def _commands(config_fields: Row, key: str, position: str) -> tuple[str, ...]:
     """Returns the non-empty texts of a field, which is a text or a list of texts."""
     name = f"{_CONFIG}.{key}"
     value = config_fields.get(name)
-    texts = (value,) if isinstance(value, str) else value_of(config_fields, name, Texts, where, ())
+    if isinstance(value, str):
+        texts: tuple[str, ...] = (value,)
+    else:
+        texts = value_of(config_fields, name, Texts, position, ())
     return tuple(text.strip() for text in texts if text.strip())

@@ -29,21 +29,21 @@ def reads(row: Row) -> bool:
     return str(row.get("repo", "")).startswith("swesmith/")
 
 
-def to_row(row: Row, where: str) -> Row:
+def to_row(row: Row, position: str) -> Row:
     """Returns a row of SWE-smith in the common schema."""
-    match = _REPO.fullmatch(value_of(row, "repo", Text, where, ""))
+    match = _REPO.fullmatch(value_of(row, "repo", Text, position, ""))
     if match is None:
         requirement = "must be 'swesmith/<owner>__<name>.<commit>'"
-        raise row_error(row, where, "repo", f"{requirement}, got {row.get('repo')!r:.80}")
+        raise row_error(row, position, "repo", f"{requirement}, got {row.get('repo')!r:.80}")
     owner, name, commit = match.groups()
-    bug: str = value_of(row, "patch", str, where, "")
+    bug: str = value_of(row, "patch", str, position, "")
     try:
         gold = reversed_patch(Patch(bug))
     except PatchError as error:
-        raise row_error(row, where, "patch", f"cannot be reversed: {error}") from None
+        raise row_error(row, position, "patch", f"cannot be reversed: {error}") from None
     if gold.is_empty:
         requirement = "must be the patch that introduces the bug"
-        raise row_error(row, where, "patch", f"{requirement}, got {bug!r:.80}")
+        raise row_error(row, position, "patch", f"{requirement}, got {bug!r:.80}")
     derived_fields: dict[str, Any] = {
         "repo": f"{owner}/{name}",
         "base_commit": commit,
@@ -51,7 +51,7 @@ def to_row(row: Row, where: str) -> Row:
         "patch": gold.text,
         "reverse_patch": gold.text,
         "language": language_of(bug),
-        "image": _image(value_of(row, "image_name", Text, where, "")),
+        "image": _image(value_of(row, "image_name", Text, position, "")),
     }
     if derived_fields["language"] == "python":
         derived_fields |= {"interpreter": "3.10", "install_commands": _INSTALL}

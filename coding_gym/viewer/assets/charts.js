@@ -46,7 +46,7 @@ function linePoints(values, bottom, top) {
   return samples.map(([i, value]) => `${x(i)},${y(value)}`).join(" ");
 }
 
-/** A line over the turns, with the limit if values exceed 1/4 of it; a click opens a turn. */
+/** A line over the turns, and the limit if it is below 4 times the maximum; clicks open turns. */
 export function lineChart(title, values, limit, format, open) {
   const largest = values.reduce((a, b) => Math.max(a, b), 0);
   const bottom = values.reduce((a, b) => Math.min(a, b), 0);

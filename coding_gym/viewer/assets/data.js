@@ -143,8 +143,8 @@ export async function selectEpisodes(run, rows, params) {
 /** The rows of episodes that have the phrase in a turn. */
 async function withText(run, rows, text) {
   if (!isReport) {
-    const { found } = await loadRun(run, "search", { text });
-    const keys = new Set(found.map((key) => JSON.stringify(key)));
+    const { matches } = await loadRun(run, "search", { text });
+    const keys = new Set(matches.map((key) => JSON.stringify(key)));
     return rows.filter(({ task, attempt }) => keys.has(JSON.stringify([task, attempt])));
   }
   const phrase = text.match(/[\p{L}\p{N}]+/gu)?.join("[^\\p{L}\\p{N}]+") ?? "";

@@ -40,7 +40,7 @@ function fill(node, tag, parts) {
   if (classes) node.setAttribute("class", classes);
   const attributes = parts[0]?.constructor === Object ? parts.shift() : {};
   for (const [name, value] of Object.entries(attributes)) {
-    if (isNothing(value)) continue;
+    if (isMissing(value)) continue;
     if (typeof value === "function") node.addEventListener(name.slice(2), value);
     else node.setAttribute(name, value === true ? "" : name === "title" ? visible(value) : value);
   }
@@ -48,13 +48,13 @@ function fill(node, tag, parts) {
   return node;
 }
 
-function isNothing(value) {
+function isMissing(value) {
   return value === null || value === undefined || value === false;
 }
 
 /** The nodes in nested lists of nodes, texts and null. */
 export function contents(children) {
-  const items = [children].flat(Infinity).filter((child) => !isNothing(child));
+  const items = [children].flat(Infinity).filter((child) => !isMissing(child));
   const short = (text) => (text.length > MAX_TEXT ? `${text.slice(0, MAX_TEXT)} …` : text);
   return items.map((child) => (child instanceof Node ? child : visible(short(String(child)))));
 }
@@ -97,8 +97,8 @@ export function failure(error, again) {
 
 /** A list of [name, value]; names without a value are omitted. The kind is "facts" or "tiles". */
 export function facts(pairs, kind = "facts") {
-  const present = pairs.filter(([, value]) => !isNothing(value) && value !== "");
-  const items = present.map(([name, value]) => el("div.row", el("dt", name), el("dd", value)));
+  const entries = pairs.filter(([, value]) => !isMissing(value) && value !== "");
+  const items = entries.map(([name, value]) => el("div.row", el("dt", name), el("dd", value)));
   return el(`dl.row.${kind}`, items);
 }
 
@@ -126,15 +126,15 @@ export function folded(summary, make, open = false) {
 export function table(caption, columns, rows, sorting = null, shown = 500) {
   const headers = columns.map(([label, , shape = "", sort = ""]) => {
     const act = () => sorting.set(sort);
-    const sorted = sort && sorting?.sort === sort;
+    const isSorted = sort && sorting?.sort === sort;
     const direction = sorting?.order === "desc" ? "descending" : "ascending";
     const content = sorting && sort ? button(label, act, { "data-key": `sort ${sort}` }) : label;
-    return el("th", { class: shape, "aria-sort": sorted ? direction : null }, content);
+    return el("th", { class: shape, "aria-sort": isSorted ? direction : null }, content);
   });
   const line = (row) =>
     columns.map(([, cell, shape = ""]) => {
-      const heading = shape.includes("heading");
-      return el(heading ? "th" : "td", { class: shape, scope: heading ? "row" : null }, cell(row));
+      const isHeading = shape.includes("heading");
+      return el(isHeading ? "th" : "td", { class: shape, scope: isHeading ? "row" : null }, cell(row));
     });
   const body = el("tbody");
   const more = button("Show more rows", () => add(500), { "data-more": true });

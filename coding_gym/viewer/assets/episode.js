@@ -88,7 +88,7 @@ function episodeHead(id, episode, runs, rows) {
   const compare = select("Compare with", [["", "…"], ...comparable], "", (link) => {
     location.hash = link;
   });
-  const used = Object.entries(episode.usage).filter(([, value]) => isNumber(value));
+  const usage = Object.entries(episode.usage).filter(([, value]) => isNumber(value));
   return [
     el(
       "div.row",
@@ -108,7 +108,7 @@ function episodeHead(id, episode, runs, rows) {
       ["toolset", episode.toolset],
       ["ended by", words(episode.stop_reason)],
       ["time", duration(episode.duration_s)],
-      ...used.map(([name, value]) => [words(name), number(value, 2)]),
+      ...usage.map(([name, value]) => [words(name), number(value, 2)]),
       ["cost", isNumber(episode.cost) ? cost(episode.cost) : null],
       ["seed", episode.seed],
       ["prefix breaks", episode.num_prefix_breaks],
@@ -150,7 +150,7 @@ function verdictSection({ error, error_class: errorClass, grade }) {
     grade.reason === "tampered" ? "the test run was tampered with" : (REASONS[name] ?? "");
   const [passed, failed] = [tests.filter(isPassed), tests.filter((test) => !isPassed(test))];
   const count = (list) => {
-    const size = (some) => some.filter((test) => test.list === list).length;
+    const size = (group) => group.filter((test) => test.list === list).length;
     const total = size(tests);
     return [words(list), total > 0 ? `${size(passed)} of ${total} passed` : "not run"];
   };
@@ -233,13 +233,13 @@ function promptSection(id, { prompt }) {
 
 /** The list of an episode's turns; it adds turns when the user scrolls to its end. */
 function turnList(id, { turns }, firstTurn) {
-  const [items, later] = [el("div"), el("div")];
+  const [items, footer] = [el("div"), el("div")];
   const extend = (count = TURNS) => {
     const from = items.childElementCount;
     const next = turns.slice(from, from + count);
     items.append(...next.map((turn, i) => turnView(id, turn, from + i)));
     const more = button("Show more turns", () => extend(), { "data-more": true });
-    redraw(later, items.childElementCount < turns.length ? more : null);
+    redraw(footer, items.childElementCount < turns.length ? more : null);
   };
   const open = (turn) => {
     if (!(turn >= 0 && turn < turns.length)) return;
@@ -249,9 +249,9 @@ function turnList(id, { turns }, firstTurn) {
     view.scrollIntoView();
   };
   const observer = new IntersectionObserver(([entry]) => {
-    if (entry.isIntersecting) later.querySelector("[data-more]")?.click();
+    if (entry.isIntersecting) footer.querySelector("[data-more]")?.click();
   });
-  observer.observe(later);
+  observer.observe(footer);
   extend(Math.max(TURNS, firstTurn + 1 || 0));
   items.addEventListener("focusin", (event) => {
     const { turn } = event.target.closest("[data-turn]").dataset;
@@ -259,7 +259,7 @@ function turnList(id, { turns }, firstTurn) {
   });
   const none = turns.length === 0 ? el("small", "The episode has no action.") : null;
   return {
-    section: section("Turns", el("small", number(turns.length)), none, items, later),
+    section: section("Turns", el("small", number(turns.length)), none, items, footer),
     open,
     close: () => observer.disconnect(),
   };
@@ -267,7 +267,7 @@ function turnList(id, { turns }, firstTurn) {
 
 /** One line of text with the time, tokens, cost and reward of a turn. */
 function turnNotes({ model, reward, reward_parts: parts, duration_s: seconds }) {
-  const named = Object.entries(parts).map(([name, value]) => `${words(name)} ${number(value, 4)}`);
+  const terms = Object.entries(parts).map(([name, value]) => `${words(name)} ${number(value, 4)}`);
   const end = model?.finish_reason ?? "";
   const notes = [
     duration(seconds),
@@ -278,7 +278,7 @@ function turnNotes({ model, reward, reward_parts: parts, duration_s: seconds }) 
     isNumber(model?.cost) ? `cost ${cost(model.cost)}` : "",
     model?.num_retries ? `${model.num_retries} retries` : "",
     reward !== 0 ? `reward ${number(reward, 4)}` : "",
-    named.length > 1 ? named.join(", ") : "",
+    terms.length > 1 ? terms.join(", ") : "",
   ];
   return notes.filter(Boolean).join(" · ");
 }

@@ -88,7 +88,7 @@ export async function episodesPage(route) {
 function runHead(run) {
   const link = (page, params) =>
     el("a", { href: pageLink([page], params), "data-key": page }, page);
-  const partial = `${percent(run.indexed)} of the records are read; the search covers only these.`;
+  const note = `${percent(run.indexed)} of the records are read; the search covers only these.`;
   return [
     el(
       "div.row",
@@ -114,7 +114,7 @@ function runHead(run) {
       "tiles",
     ),
     run.caveats?.map((caveat) => notice("warning", caveat)),
-    run.indexed < 1 ? notice("info", partial) : null,
+    run.indexed < 1 ? notice("info", note) : null,
   ];
 }
 
@@ -122,12 +122,12 @@ function runHead(run) {
 function filterForm(change) {
   let timer = 0;
   const input = (name, attributes) => {
-    const later = ({ target }) => {
+    const onInput = ({ target }) => {
       clearTimeout(timer);
       const search = () => form.isConnected && change({ [name]: target.value }, true);
       timer = setTimeout(search, TYPING_MS);
     };
-    return el("input", { type: "search", name, oninput: later, ...attributes });
+    return el("input", { type: "search", name, oninput: onInput, ...attributes });
   };
   const task = input("task", { placeholder: "part of the task id", "data-shortcut": "/" });
   const text = input("text", { placeholder: "consecutive words" });
@@ -177,7 +177,7 @@ function episodesView(run, rows, params, sort) {
   const page = Math.max(Number.parseInt(params.page, 10) || 1, 1);
   const [offset, pages] = [(page - 1) * PAGE_ROWS, Math.ceil(total / PAGE_ROWS)];
   const episodes = rows.slice(offset, offset + PAGE_ROWS);
-  const pageTurn = (label, to, key) => {
+  const stepLink = (label, to, key) => {
     const href = pageLink(["run", run.id], { ...params, page: to });
     return el("a", { href, "data-shortcut": key, "data-key": key }, label);
   };
@@ -188,8 +188,8 @@ function episodesView(run, rows, params, sort) {
       "nav.row",
       { "aria-label": "Pages" },
       el("span", { role: "status" }, episodes.length > 0 ? count : "This page does not exist."),
-      page > 1 ? pageTurn("‹ Previous", Math.min(page - 1, pages), "[") : null,
-      page < pages ? pageTurn("Next ›", page + 1, "]") : null,
+      page > 1 ? stepLink("‹ Previous", Math.min(page - 1, pages), "[") : null,
+      page < pages ? stepLink("Next ›", page + 1, "]") : null,
     ),
     table(`Episodes of ${run.name}`, episodeColumns(run.id), episodes, { ...params, set: sort }),
     folded("Settings", () => facts(Object.entries(run.settings))),

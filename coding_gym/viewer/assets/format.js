@@ -39,9 +39,9 @@ export function duration(seconds) {
   if (seconds < 10) return `${seconds.toFixed(seconds < 1 ? 2 : 1)} s`;
   const whole = Math.round(seconds);
   if (whole < 60) return `${whole} s`;
-  const two = (value) => String(Math.floor(value)).padStart(2, "0");
-  if (whole < 3600) return `${Math.floor(whole / 60)} m ${two(whole % 60)} s`;
-  return `${number(Math.floor(whole / 3600))} h ${two((whole / 60) % 60)} m`;
+  const padded = (value) => String(Math.floor(value)).padStart(2, "0");
+  if (whole < 3600) return `${Math.floor(whole / 60)} m ${padded(whole % 60)} s`;
+  return `${number(Math.floor(whole / 3600))} h ${padded((whole / 60) % 60)} m`;
 }
 
 /** A point in time, in the reader's time zone. */
