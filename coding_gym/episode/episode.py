@@ -229,7 +229,11 @@ class Episode:
         self._call_ids = {call.call_id for turn in self._turns for call in turn.calls}
         self.usage = replace(snapshot.usage)
         for turn in self._turns:
-            self._note_request(turn.model_call)
+            call = turn.model_call
+            self._note_request(call)
+            if call is not None and turn.has_prompt_ids and turn.token_ids:
+                prompt = self._history[: call.prefix_length] + call.prompt_ids
+                self._note_ids(prompt, turn.token_ids)
 
     def _open(self, open_once: Callable[[], tuple[Sandbox, Template]]) -> None:
         """Opens the sandbox, with a second attempt if the first attempt fails."""
@@ -388,16 +392,20 @@ class Episode:
         return turn
 
     def _continued(self, reply: Completion) -> ModelCall | None:
-        """Returns the request of a reply; the ids that continue the last one become a length."""
+        """Returns the request of a reply; the number of repeated ids replaces these ids."""
         call = reply.model_call
         if call is None or not (call.prompt_ids and reply.token_ids):
             return call
-        prompt = call.prompt_ids
-        length = sum(takewhile(bool, map(eq, prompt, self._history)))  # of the common prefix
+        length = self._note_ids(call.prompt_ids, reply.token_ids)
+        return replace(call, prefix_length=length, prompt_ids=call.prompt_ids[length:])
+
+    def _note_ids(self, prompt: tuple[int, ...], reply: tuple[int, ...]) -> int:
+        """Returns how many ids a prompt repeats from the previous prompt and reply."""
+        length = sum(takewhile(bool, map(eq, prompt, self._history)))
         is_break = length < len(self._history)
         self.num_prefix_breaks = (self.num_prefix_breaks or 0) + is_break
-        self._history = prompt + reply.token_ids
-        return replace(call, prefix_length=length, prompt_ids=prompt[length:])
+        self._history = prompt + reply
+        return length
 
     def stop(self, text: str, reason: StopReason) -> Turn:
         """Ends the episode as a `Stop` does; an infrastructure failure replaces the reason."""

@@ -163,6 +163,20 @@ def test_a_restored_episode_keeps_the_usage_of_its_model(episode: Episode, make:
     assert (record.usage["model_calls"], record.usage["prompt_tokens"], record.cost) == (1, 4, 0.5)
 
 
+def test_a_restored_episode_continues_the_ids_of_its_prompts(episode: Episode, make: Make) -> None:
+    def reply(*prompt_ids: int) -> Completion:
+        return Completion("I look.", [9], model_call=ModelCall(prompt_ids=prompt_ids))
+
+    for prompt_ids in ((1, 2), (1, 2, 9, 3), (1, 5)):  # the last prompt breaks the prefix
+        episode.step(reply(*prompt_ids))
+    branch = make()
+    branch.restore(episode.snapshot())
+    for run in (episode, branch):
+        run.step(reply(1, 5, 9, 6))
+    assert branch.turns[-1].model_call == episode.turns[-1].model_call
+    assert branch.num_prefix_breaks == episode.num_prefix_breaks == 1
+
+
 def test_a_branch_without_sandbox_ends_at_its_first_step(
     episode: Episode, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
