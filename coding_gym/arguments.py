@@ -15,12 +15,12 @@ MAX_SECONDS = 1e9  # about 32 years; some system calls reject much larger values
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a real number; infinity and NaN count, a bool does not."""
+    """Returns whether a value is a real number, infinity and NaN included; a bool is not."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Whether a value is an integer; a bool does not count."""
+    """Returns whether a value is an integer; a bool is not."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 

@@ -244,7 +244,7 @@ class Trajectory(JsonRecord):
 
 
 def _is_message(message: Message) -> bool:
-    """Whether a message has the form that the transcript writes."""
+    """Returns whether a message has the form that the transcript writes."""
     match message:
         case {"role": str(), "content": str()}:
             calls = message.get("tool_calls", [])

@@ -77,7 +77,7 @@ class EpisodeRollouts:
     ) -> None:
         if "tokenizer" in episode:
             raise InvalidArgumentError("episodes use the trainer's tokenizer; omit tokenizer")
-        self._folder = str(make_folder("tokenizer"))  # a later process removes leftovers
+        self._folder = str(make_folder("tokenizer"))  # after a crash, a later process removes it
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         processing_class.save_pretrained(self._folder)
         self._name = getattr(processing_class, "name_or_path", "") or self._folder
@@ -186,7 +186,7 @@ class EpisodeRollouts:
 def _check(trainer: Any) -> None:
     """Raises InvalidArgumentError for settings of a trainer that are not supported."""
     arguments = trainer.args
-    unsupported = {
+    settings = {
         "use_vllm": arguments.use_vllm,
         "use_transformers_continuous_batching": arguments.use_transformers_continuous_batching,
         "repetition_penalty": arguments.repetition_penalty != 1.0,
@@ -195,7 +195,7 @@ def _check(trainer: Any) -> None:
         "DeepSpeed": trainer.is_deepspeed_enabled,
         "FSDP": trainer.is_fsdp_enabled,
     }
-    names = ", ".join(name for name, is_set in unsupported.items() if is_set)
+    names = ", ".join(name for name, is_set in settings.items() if is_set)
     if names:
         raise InvalidArgumentError(
             f"EpisodeRollouts does not support {names}; use environment_factory"

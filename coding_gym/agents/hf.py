@@ -39,9 +39,9 @@ class HuggingFaceAgent(Player):
     *Batches*: requests that wait at the same time are generated together. Their common prefix is
     processed once; the remaining ids are padded on the left. Each request has a random generator,
     seeded by the attempt and the turn. A reply can still depend on its batch: padding and the
-    number of rows change the last bits of the logits, more so with 16-bit weights, and rarely a
-    token. With concurrency 1, runs on the same machine with the same versions of all packages have
-    the same replies.
+    number of rows change the last bits of the logits (more bits with 16-bit weights), which rarely
+    changes a token. With concurrency 1, runs on the same machine with the same versions of all
+    packages have the same replies.
 
     Args:
         model: A folder, or a name in the local Hugging Face cache; no file is downloaded. The model
@@ -209,10 +209,10 @@ class HuggingFaceAgent(Player):
         )
         sampled_rows = output[:, width:].tolist(), torch.cat(logprobs, 1).tolist()
         replies = []
-        for sampled, row_logprobs, bound in zip(*sampled_rows, bounds, strict=True):
-            stops = (n for n, token in enumerate(sampled, 1) if token in self._stop_ids)
-            length = min(next(stops, len(sampled)), bound)
-            replies.append((sampled[:length], row_logprobs[:length]))
+        for row_ids, row_logprobs, bound in zip(*sampled_rows, bounds, strict=True):
+            stops = (n for n, token in enumerate(row_ids, 1) if token in self._stop_ids)
+            length = min(next(stops, len(row_ids)), bound)
+            replies.append((row_ids[:length], row_logprobs[:length]))
         return replies
 
     def _cached_prefix(self, prompts: Sequence[list[int]]) -> tuple[int, dict[str, Any]]:
@@ -249,17 +249,17 @@ class HuggingFaceAgent(Player):
         warpers = [kind(value) for kind, value in settings if value and value > 0]
 
         def draw(ids: Any, scores: Any) -> Any:
-            scores[:, self._tokenizer.vocab_size :] = -torch.inf  # rows without a token
+            scores[:, self._tokenizer.vocab_size :] = -torch.inf  # padding of the vocabulary
             model_logprobs = scores.log_softmax(-1)
             if sampling.temperature:
                 for warp in warpers:
                     scores = warp(ids, scores)
                 rows = zip(scores.softmax(-1), generators, strict=True)
-                drawn = torch.stack([torch.multinomial(row, 1, generator=g) for row, g in rows])
+                tokens = torch.stack([torch.multinomial(row, 1, generator=g) for row, g in rows])
             else:
-                drawn = scores.argmax(-1, keepdim=True)
-            logprobs.append(model_logprobs.gather(1, drawn))
-            return torch.full_like(scores, -torch.inf).scatter_(1, drawn, 0.0)
+                tokens = scores.argmax(-1, keepdim=True)
+            logprobs.append(model_logprobs.gather(1, tokens))
+            return torch.full_like(scores, -torch.inf).scatter_(1, tokens, 0.0)
 
         return draw
 

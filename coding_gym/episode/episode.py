@@ -193,8 +193,8 @@ class Episode:
         Processes are not included.
 
         Raises:
-            EpisodeError: The episode was not started, has ended, was closed, or has no sandbox; or
-                another call uses it.
+            EpisodeError: The episode was not started, has ended, was closed, has no sandbox, or is
+                used by another call.
             SandboxError: The sandbox died.
         """
         with self._using_sandbox("snapshot") as (context, _):
@@ -270,8 +270,8 @@ class Episode:
             action: The policy's reply: any text, a `Completion`, or a `Stop`.
 
         Raises:
-            EpisodeError: The episode was not started, has ended, or was closed; or another call
-                uses it.
+            EpisodeError: The episode was not started, has ended, was closed, or is used by another
+                call.
             Exception: A tool of the toolset has a bug. The turn is discarded; as after Ctrl-C, the
                 next action ends the episode with ``SANDBOX_ERROR``.
         """
@@ -341,7 +341,7 @@ class Episode:
                 raise
 
     def reached_limit(self) -> StopReason | None:
-        """Returns the limit that a harness has reached; its time starts at the first call."""
+        """Returns the limit that a harness has reached, or None; the first call starts the time."""
         now_s = time.monotonic()
         self._start_s = now_s if self._start_s is None else self._start_s
         self.usage.seconds = now_s - self._start_s
@@ -366,7 +366,7 @@ class Episode:
 
         Args:
             reply: The reply.
-            prompt: The messages of the request, without those of the chat that it continues.
+            prompt: The messages of the request, without the messages of the continued chat.
             continues: The number of the turn whose chat the request continues; None for a new chat.
         """
         turns = self._turns
@@ -401,7 +401,7 @@ class Episode:
 
     def _note_ids(self, prompt: tuple[int, ...], reply: tuple[int, ...]) -> int:
         """Returns how many ids a prompt repeats from the previous prompt and reply."""
-        length = sum(takewhile(bool, map(eq, prompt, self._history)))
+        length: int = sum(takewhile(bool, map(eq, prompt, self._history)))
         is_break = length < len(self._history)
         self.num_prefix_breaks = (self.num_prefix_breaks or 0) + is_break
         self._history = prompt + reply
@@ -417,7 +417,7 @@ class Episode:
     def discard_sandbox(self, failure: InfrastructureError) -> None:
         """Closes the sandbox after an infrastructure failure; the next action ends the episode.
 
-        For failures outside `step`, in the code that drives the episode.
+        Code that drives the episode calls this method after a failure outside `step`.
         """
         if self._context is not None and not self.ended:
             self.error = str(failure)
@@ -486,9 +486,9 @@ class Episode:
             seconds_left = usage.seconds_left(bounds) or 0.0
             if seconds_left < context.command_timeout_s:
                 context = replace(context, command_timeout_s=max(seconds_left, _MIN_TIMEOUT_S))
-        restored = replace(call, arguments=restore(call.arguments, self.split_tokens))
+        restored_call = replace(call, arguments=restore(call.arguments, self.split_tokens))
         start = time.perf_counter()
-        result = self.toolset.execute(restored, context)
+        result = self.toolset.execute(restored_call, context)
         duration_s = time.perf_counter() - start
         if bounds.max_seconds is not None:
             usage.seconds += duration_s

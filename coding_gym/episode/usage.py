@@ -136,7 +136,7 @@ class Usage:
 
 
 def total_usage(calls: Sequence[ModelCall]) -> dict[str, int]:
-    """Returns the number of requests to a model, and the sums of the counts that all report."""
+    """Returns the number of requests to a model, and the sums of counts that all requests have."""
     if not calls:
         return {}
     names = (*TOKEN_COUNTS, "cached_tokens", "num_retries")
