@@ -63,14 +63,14 @@ def hint(name: Any, known_names: Iterable[str]) -> str:
 
     The comparison ignores case and underscores.
     """
-    by_folded = {_fold(known_name): known_name for known_name in known_names}
-    matches = difflib.get_close_matches(_fold(str(name)), by_folded, n=1)
+    names_by_key = {_key(known_name): known_name for known_name in known_names}
+    matches = difflib.get_close_matches(_key(str(name)), names_by_key, n=1)
     if matches:
-        return f"did you mean {by_folded[matches[0]]!r}?"
-    return f"known names: {', '.join([*by_folded.values()][:_MAX_LISTED])}"
+        return f"did you mean {names_by_key[matches[0]]!r}?"
+    return f"known names: {', '.join([*names_by_key.values()][:_MAX_LISTED])}"
 
 
-def _fold(name: str) -> str:
+def _key(name: str) -> str:
     return name.replace("_", "").lower()
 
 

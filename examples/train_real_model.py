@@ -156,7 +156,7 @@ def demonstrations(seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def demonstration(report: str, reply: str, tokenizer: str) -> dict[str, Any]:
-    """Returns the training example of an episode with one reply, as if it had been played."""
+    """Returns the training example of an episode with one reply; no episode is played."""
     toolset = get_toolset("compact")
     system = system_prompt(toolset, TOOL_FORMAT)
     contents = {"system": system, "user": report, "assistant": reply}

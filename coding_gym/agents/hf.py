@@ -64,12 +64,12 @@ class HuggingFaceAgent(Player):
     name = "hf"
 
     def __init__(self, model: str, sampling: Sampling | None = None, *, loaded: Any = None) -> None:
-        requested = sampling or Sampling()
-        options = (requested.thinking, requested.reasoning_effort, requested.extra or None)
+        settings = sampling or Sampling()
+        options = (settings.thinking, settings.reasoning_effort, settings.extra or None)
         if any(option is not None for option in options):
             raise InvalidArgumentError(
                 "agent 'hf' does not support the sampling settings thinking, reasoning_effort and "
-                f"extra, got {requested.body()}; serve the model, and use the agent 'chat'"
+                f"extra, got {settings.body()}; serve the model, and use the agent 'chat'"
             )
         self.model, self.tokenizer = model, f"hf:{model}"
         self._torch = import_extra("torch", "hf", " torch")
@@ -78,10 +78,10 @@ class HuggingFaceAgent(Player):
         self._tokenizer = get_tokenizer(self.tokenizer)
         model_config = self._model.generation_config
         self._model.generation_config = self._transformers.GenerationConfig()
-        explicit = {k: v for k, v in asdict(requested).items() if v is not None}
+        explicit_values = {k: v for k, v in asdict(settings).items() if v is not None}
         names = ("temperature", "top_p", "top_k", "min_p")
         defaults = {k: v for k in names if (v := getattr(model_config, k, None)) is not None}
-        self._sampling = replace(requested, **{"temperature": 1.0, **defaults, **explicit})
+        self._sampling = replace(settings, **{"temperature": 1.0, **defaults, **explicit_values})
         eos_ids = model_config.eos_token_id
         eos_ids = eos_ids if isinstance(eos_ids, list) else [eos_ids]
         self._stop_ids = sorted({*eos_ids, *self._tokenizer.end_ids} - {None})

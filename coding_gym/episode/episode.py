@@ -592,6 +592,8 @@ class Episode:
         counts = {"turns": self.usage.turns, "tool_calls": self.usage.tool_calls}
         tokens = {"tokens": self.usage.tokens} if self.bounds.counts_tokens else {}
         cost = total_cost(self.model_calls)
+        if cost is None:
+            cost = self.usage.cost or None  # 0 without prices
         return Trajectory(
             task_id=self.task.task_id,
             messages=tuple(self.messages),
@@ -608,7 +610,7 @@ class Episode:
             tokenizer=self.tokenizer.name,
             tools=tuple(deepcopy(dict(schema)) for schema in self.tools),
             usage=counts | tokens | total_usage(self.model_calls),
-            cost=self.usage.cost or None if cost is None else cost,  # 0 without prices
+            cost=cost,
             num_prefix_breaks=self.num_prefix_breaks,
             error=self.error,
             error_class=self.stop_reason.error_class if self.stop_reason else "",

@@ -241,7 +241,7 @@ class _Worker:
     def apply(self, index: int, function: Callable[[Any], Any]) -> Any:
         """Applies a function to the object with this number, and returns its result."""
         with self._lock:
-            if index not in self._objects:  # not in `__init__`: an error there is a lost node
+            if index not in self._objects:  # an error in `__init__` would lose the node
                 cloudpickle = import_extra("ray", "ray").cloudpickle
                 self._objects[index] = cloudpickle.loads(self._pickled)()
         return function(self._objects[index])

@@ -112,8 +112,8 @@ class ShapedReward(
             terms = ", ".join(f"{name} {bound:.3g}" for name, bound in bounds.items())
             raise InvalidArgumentError(
                 "the weights of all parts, each times the range of its reward, must sum to less "
-                f"than 1, so that a resolved episode earns most, got {total:.3g} ({terms}); lower "
-                "some weights"
+                "than 1, so that a resolved episode earns more than an unresolved episode, "
+                f"got {total:.3g} ({terms}); lower some weights"
             )
 
     def reset(
