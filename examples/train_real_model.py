@@ -91,9 +91,9 @@ def one_line(broken: str, fixed: str) -> tuple[int, str, str] | None:
     if len(before) != len(after):
         return None
     pairs = enumerate(zip(before, after, strict=True), 1)
-    faulty, *others = [(n, old, new) for n, (old, new) in pairs if old != new]
-    is_usable = faulty[1].strip() and max(map(len, faulty[1:])) <= MAX_CHARS
-    return faulty if is_usable and not others else None
+    change, *other_changes = [(n, old, new) for n, (old, new) in pairs if old != new]
+    is_usable = change[1].strip() and max(map(len, change[1:])) <= MAX_CHARS
+    return change if is_usable and not other_changes else None
 
 
 def num_equal(left: Sequence[str], right: Sequence[str]) -> int:
@@ -126,8 +126,8 @@ def write_tasks(bench: Path, work: Path, num_held_out: int = 8) -> None:
             (path,), tree = Patch(row["patch"]).paths, (bench / row["folder"]).resolve()
             fixed = (tree / path).read_text(encoding="utf-8")
             broken = reversed_patch(Patch(row["patch"])).files[0].apply(fixed)
-            if faulty := one_line(broken, fixed):
-                report = statement(path, broken, faulty[0], row["instance_id"])
+            if change := one_line(broken, fixed):
+                report = statement(path, broken, change[0], row["instance_id"])
                 row |= {"folder": str(tree), "problem_statement": report}
                 rows.setdefault(row["repo"], []).append(row)
     names = sorted(rows, key=digest)
@@ -150,9 +150,9 @@ def demonstrations(seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
         source = Source.from_bytes(name, (library / name).read_bytes())
         mutants = in_turn(find_mutants(source, lambda _: True), rng) if source else iter(())
         for mutant in islice(mutants, MUTANTS_PER_FILE):
-            if faulty := one_line(mutant.text, mutant.source):
+            if change := one_line(mutant.text, mutant.source):
                 key = f"{name}{mutant.change.edits}"
-                yield statement(name, mutant.text, faulty[0], key), edit(name, *faulty)
+                yield statement(name, mutant.text, change[0], key), edit(name, *change)
 
 
 def demonstration(report: str, reply: str, tokenizer: str) -> dict[str, Any]:

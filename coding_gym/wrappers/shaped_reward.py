@@ -119,7 +119,7 @@ class ShapedReward(
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[ObsType, dict[str, Any]]:
-        """Starts an episode; after a reset to a snapshot, from the potential of its tree.
+        """Starts an episode; a snapshot also restores the potential of its tree.
 
         Raises:
             InvalidTaskError: A part cannot be computed for the task: it has no gold patch, or its
