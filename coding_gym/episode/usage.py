@@ -27,8 +27,9 @@ class Usage:
     Attributes:
         turns: Number of actions.
         tool_calls: Number of tool calls.
-        tokens: Number of tokens of the chat; 0 if no limit counts tokens.
-        seconds: Time inside tool calls, in seconds.
+        tokens: Number of tokens of the chat; 0 if no limit counts tokens. For a harness: tokens of
+            its last prompt and reply.
+        seconds: Time inside tool calls, in seconds. For a harness: time since its first request.
         cost: Cost of the replies and their prompts, in the currency of the prices.
         repeats: Number of consecutive identical calls, including the last call.
         last_call: Name, arguments and error of the last call, as JSON.
