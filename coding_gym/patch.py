@@ -199,10 +199,7 @@ def _split_lines(text: str) -> list[str]:
 
 def _body(header: re.Match[str], lines: Sequence[str], start: int) -> list[str] | None:
     """Returns the lines of a hunk without line ends; None if its header states other counts."""
-    num_old, num_new = (
-        int(header[2] or 1),
-        int(header[4] or 1),
-    )  # remaining lines; 1 without a count
+    num_old, num_new = int(header[2] or 1), int(header[4] or 1)  # remaining lines; 1 by default
     body: list[str] = []
     for index in range(start, len(lines)):
         line = lines[index].removesuffix("\n") or " "

@@ -181,13 +181,13 @@ class HuggingFaceAgent(Player):
         """Returns the replies to requests, generated in one batch."""
         torch, device, pad_id = self._torch, self._model.device, self._tokenizer.pad_id
         prompts, bounds, seeds = zip(*requests, strict=True)
-        shared, cache = self._cached_prefix(prompts)
+        num_shared, cache = self._cached_prefix(prompts)
         width = max(map(len, prompts))
-        rows = [(p[:shared], [pad_id] * (width - len(p)), p[shared:]) for p in prompts]
+        rows = [(p[:num_shared], [pad_id] * (width - len(p)), p[num_shared:]) for p in prompts]
         ids = torch.tensor([[*start, *pads, *end] for start, pads, end in rows], device=device)
         mask = torch.ones_like(ids)
         for row, (_, pads, _) in zip(mask, rows, strict=True):
-            row[shared : shared + len(pads)] = 0
+            row[num_shared : num_shared + len(pads)] = 0
         limits = torch.tensor(bounds, device=device)
         logprobs: list[Any] = []
 
@@ -222,19 +222,19 @@ class HuggingFaceAgent(Player):
         prompt of several attempts at one task.
         """
         columns = [len(set(column)) == 1 for column in zip(*prompts, strict=False)]
-        shared = [*columns[:-1], False].index(False)
-        if len(prompts) == 1 or not shared:
+        num_shared = [*columns[:-1], False].index(False)
+        if len(prompts) == 1 or not num_shared:
             return 0, {}
         torch = self._torch
         with torch.no_grad():
-            ids = torch.tensor([prompts[0][:shared]], device=self._model.device)
+            ids = torch.tensor([prompts[0][:num_shared]], device=self._model.device)
             output = self._model(input_ids=ids, use_cache=True, logits_to_keep=1)
         name = "cache" if "cache" in output else "past_key_values"  # transformers before 5.24
         cache = output.get(name)
         if type(cache).__name__ != "DynamicCache" or any(cache.is_sliding):
             return 0, {}  # a sliding window would count the padding in the middle
         cache.batch_repeat_interleave(len(prompts))
-        return shared, {name: cache}
+        return num_shared, {name: cache}
 
     def _sampler(self, seeds: Sequence[int], logprobs: list[Any]) -> Callable[[Any, Any], Any]:
         """Returns a logits processor that samples for each row and appends to ``logprobs``."""
