@@ -231,7 +231,7 @@ class Episode:
         for turn in self._turns:
             call = turn.model_call
             self._note_request(call)
-            if call is not None and turn.has_prompt_ids and turn.token_ids:
+            if call is not None and turn.has_prompt_ids:
                 prompt = self._history[: call.prefix_length] + call.prompt_ids
                 self._note_ids(prompt, turn.token_ids)
 
@@ -394,7 +394,7 @@ class Episode:
     def _continued(self, reply: Completion) -> ModelCall | None:
         """Returns the request of a reply; the number of repeated ids replaces these ids."""
         call = reply.model_call
-        if call is None or not (call.prompt_ids and reply.token_ids):
+        if call is None or not (call.prompt_ids and reply.exact):  # as `Turn.has_prompt_ids`
             return call
         length = self._note_ids(call.prompt_ids, reply.token_ids)
         return replace(call, prefix_length=length, prompt_ids=call.prompt_ids[length:])
