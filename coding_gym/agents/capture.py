@@ -117,8 +117,8 @@ class CapturedRequests:
         episode = self._live.episode
         episode.tools = body.get("tools") or episode.tools
         messages = [plain_message(message) for message in body["messages"]]
-        length, continued = self._chats.find(messages)
-        turn = episode.record_turn(reply, messages[length:], continued)
+        length, number = self._chats.find(messages)
+        turn = episode.record_turn(reply, messages[length:], number)
         self._chats.add([*messages, *turn.messages], self.num_replies - 1)
         self._live.on_turn(turn)
 

@@ -173,8 +173,9 @@ class Episode:
             change: As for `EpisodeConfig.open`.
 
         Raises:
-            EpisodeError: The episode was started before.
+            EpisodeError: The episode was started before, or closed during its start.
             SandboxUnavailableError: This machine cannot run the sandbox at all.
+            InvalidArgumentError: The image of the config lacks a required program.
             InvalidTaskError: The tree of the task cannot be built.
         """
         self._open(partial(self.config.open, self.task, change))
@@ -216,7 +217,8 @@ class Episode:
             snapshot: A snapshot of an episode of this task.
 
         Raises:
-            EpisodeError: The episode was started before, or the snapshot has another task.
+            EpisodeError: The episode was started before, or closed during its start; or the
+                snapshot has another task.
             SandboxUnavailableError: This machine cannot run the sandbox at all.
         """
         if snapshot.task != self.task:
