@@ -15,12 +15,12 @@ MAX_SECONDS = 1e9  # about 32 years; some system calls reject much larger values
 
 
 def is_number(value: object) -> TypeGuard[float]:
-    """Whether a value is a real number; infinity and NaN count, a bool does not."""
+    """Returns whether a value is a real number, infinity and NaN included; a bool is not."""
     return isinstance(value, Real) and not isinstance(value, bool)
 
 
 def is_integer(value: object) -> TypeGuard[int]:
-    """Whether a value is an integer; a bool does not count."""
+    """Returns whether a value is an integer; a bool is not."""
     return isinstance(value, Integral) and not isinstance(value, bool)
 
 
@@ -63,14 +63,14 @@ def hint(name: Any, known_names: Iterable[str]) -> str:
 
     The comparison ignores case and underscores.
     """
-    by_folded = {_fold(known_name): known_name for known_name in known_names}
-    matches = difflib.get_close_matches(_fold(str(name)), by_folded, n=1)
+    names_by_key = {_key(known_name): known_name for known_name in known_names}
+    matches = difflib.get_close_matches(_key(str(name)), names_by_key, n=1)
     if matches:
-        return f"did you mean {by_folded[matches[0]]!r}?"
-    return f"known names: {', '.join([*by_folded.values()][:_MAX_LISTED])}"
+        return f"did you mean {names_by_key[matches[0]]!r}?"
+    return f"known names: {', '.join([*names_by_key.values()][:_MAX_LISTED])}"
 
 
-def _fold(name: str) -> str:
+def _key(name: str) -> str:
     return name.replace("_", "").lower()
 
 

@@ -61,10 +61,10 @@ class ModelCall(JsonRecord):
         finish_reason: The server's finish reason, such as ``"stop"`` or ``"length"``.
         duration_s: Wall time in seconds, retries included.
         num_retries: Number of retries of the request.
-        prefix_length: Number of leading ids that equal the prompt and reply of the previous
-            request.
-        prompt_ids: The ids of the prompt, in a turn without that prefix; empty if the server
-            returns no ids.
+        prefix_length: In a record, the number of leading ids of the prompt that equal the prompt
+            and reply of the previous request.
+        prompt_ids: The ids of the prompt; in a record, only the ids after that prefix. Empty if the
+            server returns no ids.
     """
 
     prompt_tokens: int | None = None

@@ -16,7 +16,8 @@
         └── GradingError                      the grader failed
 
 `coding_gym.agents` adds RuntimeErrors for failures of models: ``HarnessError``, and ``ModelError``
-with ``RequestRefusedError`` and ``PromptTooLongError``.
+with ``RequestRefusedError`` and ``PromptTooLongError``. `coding_gym.vector.ray_nodes` adds a
+SandboxError for a lost node of a cluster: ``LostNodeError``.
 
 Each exception takes one message, so that Gymnasium can raise it again in another process.
 """

@@ -94,13 +94,13 @@ class FileChange:
         source, result, position = _split_lines(text), [], 0
         for hunk in self.hunks():
             lines = list(hunk.lines())
-            old = [line[1:] for line in lines if line[0] in " -"]
+            old_lines = [line[1:] for line in lines if line[0] in " -"]
             # The header of a hunk without old lines has the number of the line before the hunk.
-            first = hunk.old_start - 1 if old else hunk.old_start
-            if first < position or source[first : first + len(old)] != old:
+            first = hunk.old_start - 1 if old_lines else hunk.old_start
+            if first < position or source[first : first + len(old_lines)] != old_lines:
                 raise PatchError(f"patch does not apply to {self.path} at line {first + 1}")
             result += source[position:first] + [line[1:] for line in lines if line[0] in " +"]
-            position = first + len(old)
+            position = first + len(old_lines)
         return "".join(result + source[position:])
 
 
@@ -199,27 +199,27 @@ def _split_lines(text: str) -> list[str]:
 
 def _body(header: re.Match[str], lines: Sequence[str], start: int) -> list[str] | None:
     """Returns the lines of a hunk without line ends; None if its header states other counts."""
-    missing_old, missing_new = int(header[2] or 1), int(header[4] or 1)  # a missing count means 1
+    num_old, num_new = int(header[2] or 1), int(header[4] or 1)  # remaining lines; 1 by default
     body: list[str] = []
     for index in range(start, len(lines)):
         line = lines[index].removesuffix("\n") or " "
-        is_over = missing_old <= 0 and missing_new <= 0 and line != _NO_NEWLINE
+        is_over = num_old <= 0 and num_new <= 0 and line != _NO_NEWLINE
         if is_over or line[0] not in " -+\\":
             break
-        missing_old -= line[0] in " -"
-        missing_new -= line[0] in " +"
+        num_old -= line[0] in " -"
+        num_new -= line[0] in " +"
         body.append(line)
-    return None if missing_old or missing_new else body
+    return None if num_old or num_new else body
 
 
 def _paths_of(text: str) -> tuple[str | None, str | None]:
     """Returns the paths of a file before and after its change, from the file's part of the diff."""
     header = text.split("\n@@ ", 1)[0].split("\nGIT binary patch", 1)[0]
     first_line = header.split("\n", 1)[0]
-    old, new = _git_line_paths(first_line)
+    old_default, new_default = _git_line_paths(first_line)
     fields = dict(reversed(_HEADER_FIELD.findall(header)))  # the first of each field counts
-    old_path = _header_path(fields, "---", "a/", "from", old)
-    new_path = _header_path(fields, "+++", "b/", "to", new)
+    old_path = _header_path(fields, "---", "a/", "from", old_default)
+    new_path = _header_path(fields, "+++", "b/", "to", new_default)
     if "new file mode" in fields:
         old_path = None
     if "deleted file mode" in fields:
@@ -234,11 +234,11 @@ def _git_line_paths(line: str) -> tuple[str | None, str | None]:
     pair = line.removeprefix("diff --git ")
     if pair.startswith('"'):
         match = re.match(r'("(?:[^"\\]|\\.)*") (.*)$', pair)
-        old, new = match.groups() if match else ("", "")
+        old_path, new_path = match.groups() if match else ("", "")
     else:
         middle = len(pair) // 2
-        old, new = pair[:middle], pair[middle + 1 :]
-    return _strip_prefix(old, "a/"), _strip_prefix(new, "b/")
+        old_path, new_path = pair[:middle], pair[middle + 1 :]
+    return _strip_prefix(old_path, "a/"), _strip_prefix(new_path, "b/")
 
 
 def _header_path(

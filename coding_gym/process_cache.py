@@ -46,4 +46,4 @@ class ProcessCache(Generic[T]):
 class _Entry(Generic[T]):
     def __init__(self) -> None:
         self.lock = Lock()
-        self.results: list[T] = []  # at most one
+        self.results: list[T] = []  # empty, or the result

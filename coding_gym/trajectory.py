@@ -202,7 +202,7 @@ class Trajectory(JsonRecord):
     num_prefix_breaks: int | None = None
     settings: Mapping[str, Any] = field(default_factory=dict)
 
-    not_written: ClassVar[Any] = {"turns": {"__all__": {"messages"}}}  # they are in `messages`
+    not_written: ClassVar[Any] = {"turns": {"__all__": {"messages"}}}  # `messages` has them
 
     def __post_init__(self) -> None:
         """Raises InvalidArgumentError if messages, calls or tools do not have OpenAI's form."""
@@ -244,7 +244,7 @@ class Trajectory(JsonRecord):
 
 
 def _is_message(message: Message) -> bool:
-    """Whether a message has the form that the transcript writes."""
+    """Returns whether a message has the form that the transcript writes."""
     match message:
         case {"role": str(), "content": str()}:
             calls = message.get("tool_calls", [])

@@ -134,46 +134,47 @@ class Bug:
         bug = Patch("\n".join(lines(self.project, f"patches/{self.number}.src.patch")) + "\n")
         patched = {path: after[path] for path in bug.paths & after.keys()}
         sources = below(after, self.source_root) | patched
-        changed = {file.path: file.apply(sources.get(file.path, "")) for file in bug.files}
-        deleted = {file.path for file in bug.files if file.new_path is None}
-        broken = {path: text for path, text in (sources | changed).items() if path not in deleted}
+        changed_files = {file.path: file.apply(sources.get(file.path, "")) for file in bug.files}
+        deleted_paths = {file.path for file in bug.files if file.new_path is None}
+        texts = sources | changed_files
+        buggy_files = {path: text for path, text in texts.items() if path not in deleted_paths}
         tests, new_tests = below(before, self.test_root), below(after, self.test_root)
         old_sources = below(before, self.source_root)
-        others = {path: text for path, text in before.items() if path not in old_sources | sources}
-        tree = others | broken
+        tree = {path: text for path, text in before.items() if path not in old_sources | sources}
+        tree |= buggy_files
         failures = self.failures()
         classes = [name for name, _, _ in failures]
-        java = Java(broken | new_tests, self.test_root)
+        java = Java(buggy_files | new_tests, self.test_root)
         if not all(java.compiles(name) for name in classes):
             return None
         fail_to_pass = list(dict.fromkeys(f"{name}::{method}" for name, method, _ in failures))
-        relevant = dict.fromkeys([*classes, *lines(self.project, f"relevant_tests/{self.number}")])
-        working = [
+        suite = dict.fromkeys([*classes, *lines(self.project, f"relevant_tests/{self.number}")])
+        passing_tests = [
             f"{name}::{method}"
-            for name in relevant
+            for name in suite
             if java.compiles(name)
             for method in java.tests(name)
         ]
-        excluded = self.excluded_tests()
+        excluded_tests = self.excluded_tests()
         roots = [
             root
             for root in (self.source_root, self.test_root, *map(resources, self.roots))
             if below(tree | new_tests, root)
         ]
-        test_classes = sorted({test.partition("::")[0] for test in [*fail_to_pass, *working]})
-        options = f"-cp {CLASS_PATH} --release 8 -encoding {encoding(broken | new_tests)}"
+        test_classes = sorted({test.partition("::")[0] for test in [*fail_to_pass, *passing_tests]})
+        options = f"-cp {CLASS_PATH} --release 8 -encoding {encoding(buggy_files | new_tests)}"
         return {
             "instance_id": f"{self.project.name}-{self.number}",
             "repo": repo,
             "files": dict(sorted(tree.items())),
             "problem_statement": self.statement(repo, failures),
-            "patch": Patch.between(broken, sources).text,
+            "patch": Patch.between(buggy_files, sources).text,
             "test_patch": Patch.between(tests, new_tests).text,
             "FAIL_TO_PASS": fail_to_pass,
             "PASS_TO_PASS": [
                 test
-                for test in working
-                if test not in fail_to_pass and not {test, test.partition("::")[0]} & excluded
+                for test in passing_tests
+                if test not in fail_to_pass and not {test, test.partition("::")[0]} & excluded_tests
             ],
             "created_at": clone.date(self.buggy),
             "language": "java",

@@ -60,8 +60,8 @@ def chosen_files(episode: Episode) -> dict[str, str]:
 
 def ranked(index: str, issue: str) -> list[str]:
     """Returns the paths of files that the bug may be in, the most likely path first."""
-    listed, _, pairs = index.partition("//\n")
-    paths, files_by_word = listed.splitlines(), defaultdict[str, list[str]](list)
+    path_lines, _, pairs = index.partition("//\n")
+    paths, files_by_word = path_lines.splitlines(), defaultdict[str, list[str]](list)
     for pair in pairs.splitlines():
         path, _, word = pair.rpartition(":")
         files_by_word[word].append(path)

@@ -61,9 +61,9 @@ class MenuNetwork(nn.Module):
         self.score = nn.Sequential(
             nn.Linear(2 * hidden_dim, hidden_dim), nn.Tanh(), nn.Linear(hidden_dim, 1)
         )
-        for last in (self.kind, self.score[-1]):  # near-uniform probabilities at the start
-            nn.init.orthogonal_(last.weight, gain=0.01)
-            nn.init.zeros_(last.bias)
+        for layer in (self.kind, self.score[-1]):  # near-uniform probabilities at the start
+            nn.init.orthogonal_(layer.weight, gain=0.01)
+            nn.init.zeros_(layer.bias)
 
     def logits(
         self, candidates: torch.Tensor, menu: torch.Tensor, mask: torch.Tensor
@@ -80,9 +80,9 @@ class MenuNetwork(nn.Module):
         pairs = torch.cat([codes, menu_code.unsqueeze(1).expand_as(codes)], dim=2)
         scores = self.score(pairs).squeeze(2)
         is_allowed = mask[:, self._num_fixed :] > 0
-        among_candidates = scores.masked_fill(~is_allowed, MASKED).log_softmax(dim=1)
-        kinds = self.kind(menu_code)
-        return torch.cat([kinds[:, :-1], kinds[:, -1:] + among_candidates], dim=1)
+        candidate_logits = scores.masked_fill(~is_allowed, MASKED).log_softmax(dim=1)
+        kind_logits = self.kind(menu_code)
+        return torch.cat([kind_logits[:, :-1], kind_logits[:, -1:] + candidate_logits], dim=1)
 
     def latent(self, candidates: torch.Tensor, menu: torch.Tensor) -> torch.Tensor:
         """Returns the features for the value estimate, (B, H); arguments as for `logits`."""
@@ -106,18 +106,18 @@ class _MenuReader(nn.Module):
         self, candidates: torch.Tensor, menu: torch.Tensor
     ) -> tuple[torch.Tensor, torch.Tensor]:
         """Returns the encodings of the menu (B, H) and of each candidate (B, K, H)."""
-        exists = (candidates != 0).any(dim=2, keepdim=True)
-        codes = self.encode_candidate(candidates) * exists
-        mean = codes.sum(1) / exists.sum(1).clamp(min=1)
+        is_candidate = (candidates != 0).any(dim=2, keepdim=True)
+        codes = self.encode_candidate(candidates) * is_candidate
+        mean = codes.sum(1) / is_candidate.sum(1).clamp(min=1)
         return self.encode_menu(torch.cat([menu, mean, codes.amax(1)], dim=1)), codes
 
 
 def _sizes(space: Any) -> list[int]:
     """Returns the size of the flattened observation at each of `MENU_KEYS`."""
-    missing = [key for key in MENU_KEYS if key not in getattr(space, "spaces", {})]
-    if missing:
+    missing_keys = [key for key in MENU_KEYS if key not in getattr(space, "spaces", {})]
+    if missing_keys:
         raise ValueError(
-            f"the observation has no {', '.join(missing)}; wrap the env in MenuActions"
+            f"the observation has no {', '.join(missing_keys)}; wrap the env in MenuActions"
         )
     return [spaces.flatdim(space[key]) for key in MENU_KEYS]
 
@@ -202,10 +202,12 @@ class MenuPolicy(MaskableMultiInputActorCriticPolicy):
         values, log_probs, _ = super().evaluate_actions(obs, actions, action_masks)
         probabilities = self.action_dist.distribution.probs
         num_candidates = self.observation_space["candidates"].shape[0]
-        fixed, tries = probabilities[:, :-num_candidates], probabilities[:, -num_candidates:]
-        sums = tries.sum(1, keepdim=True)
-        among = _entropy(tries / sums.clamp(min=_TINY)) / math.log(max(2, num_candidates))
-        return values, log_probs, _entropy(torch.cat([fixed, sums], dim=1)) + among
+        candidates = probabilities[:, -num_candidates:]
+        sums = candidates.sum(1, keepdim=True)
+        kinds = torch.cat([probabilities[:, :-num_candidates], sums], dim=1)
+        max_entropy = math.log(max(2, num_candidates))
+        candidate_entropy = _entropy(candidates / sums.clamp(min=_TINY)) / max_entropy
+        return values, log_probs, _entropy(kinds) + candidate_entropy
 
     def _build(self, lr_schedule: Callable[[float], float]) -> None:
         """Makes the networks and the optimizer; the parent's constructor calls this method."""

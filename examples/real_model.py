@@ -103,9 +103,9 @@ def main() -> None:
     )
     parser.add_argument("--wheel", type=Path, help="a wheel that is already downloaded")
     arguments = parser.parse_args()
-    if missing := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
+    if names := [name for name in NEEDED if importlib.util.find_spec(name) is None]:
         raise SystemExit(
-            f"{', '.join(missing)} not installed; run: pip install -e '.[hf]' torch accelerate gguf"
+            f"{', '.join(names)} not installed; run: pip install -e '.[hf]' torch accelerate gguf"
         )
     os.environ.setdefault("HF_HUB_OFFLINE", "1")  # all files are in the folder
     folder = make_model(arguments.out, arguments.wheel)

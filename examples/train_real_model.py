@@ -57,11 +57,11 @@ try:
     import torch
     from real_model import default_folder, make_model
     from transformers import AutoModelForCausalLM, AutoTokenizer
-except ImportError as missing:
-    raise SystemExit(f"{missing}; run: pip install -e '.[hf]' torch accelerate gguf") from None
+except ImportError as error:
+    raise SystemExit(f"{error}; run: pip install -e '.[hf]' torch accelerate gguf") from None
 
 STAGES = ("demos", "sft", "grpo", "report")
-SHOWN_LINES = 6
+NUM_LINES = 6
 MAX_CHARS = 90  # maximum length of a line to repair
 MUTANTS_PER_FILE = 10
 WORD = re.compile(r"\w+|[^\w\s]+|\s")
@@ -79,8 +79,8 @@ def digest(name: str) -> int:
 
 def statement(path: str, text: str, number: int, key: str) -> str:
     """Returns an issue that displays lines of a file, the faulty one at a random position."""
-    first = max(1, number - digest(key) % SHOWN_LINES)
-    lines = text.split("\n")[first - 1 : first - 1 + SHOWN_LINES]
+    first = max(1, number - digest(key) % NUM_LINES)
+    lines = text.split("\n")[first - 1 : first - 1 + NUM_LINES]
     excerpt = "\n".join(f"{n} {line}" for n, line in enumerate(lines, first))
     return f"One of these lines of {path} is wrong:\n{excerpt}\n"
 
@@ -91,9 +91,9 @@ def one_line(broken: str, fixed: str) -> tuple[int, str, str] | None:
     if len(before) != len(after):
         return None
     pairs = enumerate(zip(before, after, strict=True), 1)
-    faulty, *others = [(n, old, new) for n, (old, new) in pairs if old != new]
-    is_usable = faulty[1].strip() and max(map(len, faulty[1:])) <= MAX_CHARS
-    return faulty if is_usable and not others else None
+    change, *other_changes = [(n, old, new) for n, (old, new) in pairs if old != new]
+    is_usable = change[1].strip() and max(map(len, change[1:])) <= MAX_CHARS
+    return change if is_usable and not other_changes else None
 
 
 def num_equal(left: Sequence[str], right: Sequence[str]) -> int:
@@ -126,13 +126,13 @@ def write_tasks(bench: Path, work: Path, num_held_out: int = 8) -> None:
             (path,), tree = Patch(row["patch"]).paths, (bench / row["folder"]).resolve()
             fixed = (tree / path).read_text(encoding="utf-8")
             broken = reversed_patch(Patch(row["patch"])).files[0].apply(fixed)
-            if faulty := one_line(broken, fixed):
-                report = statement(path, broken, faulty[0], row["instance_id"])
+            if change := one_line(broken, fixed):
+                report = statement(path, broken, change[0], row["instance_id"])
                 row |= {"folder": str(tree), "problem_statement": report}
                 rows.setdefault(row["repo"], []).append(row)
     names = sorted(rows, key=digest)
-    held_out, others = names[: len(names) // 2], names[len(names) // 2 :]
-    for name, repos, limit in (("test", held_out, num_held_out), ("grpo", others, None)):
+    held_out_repos, other_repos = names[: len(names) // 2], names[len(names) // 2 :]
+    for name, repos, limit in (("test", held_out_repos, num_held_out), ("grpo", other_repos, None)):
         text = "".join(f"{json.dumps(row)}\n" for repo in repos for row in rows[repo][:limit])
         (work / f"{name}.jsonl").write_text(text, encoding="utf-8")
 
@@ -150,13 +150,13 @@ def demonstrations(seed: int) -> Iterator[tuple[str, dict[str, Any]]]:
         source = Source.from_bytes(name, (library / name).read_bytes())
         mutants = in_turn(find_mutants(source, lambda _: True), rng) if source else iter(())
         for mutant in islice(mutants, MUTANTS_PER_FILE):
-            if faulty := one_line(mutant.text, mutant.source):
+            if change := one_line(mutant.text, mutant.source):
                 key = f"{name}{mutant.change.edits}"
-                yield statement(name, mutant.text, faulty[0], key), edit(name, *faulty)
+                yield statement(name, mutant.text, change[0], key), edit(name, *change)
 
 
 def demonstration(report: str, reply: str, tokenizer: str) -> dict[str, Any]:
-    """Returns the training example of an episode with one reply, as if it had been played."""
+    """Returns the training example of an episode with one reply; no episode is played."""
     toolset = get_toolset("compact")
     system = system_prompt(toolset, TOOL_FORMAT)
     contents = {"system": system, "user": report, "assistant": reply}
@@ -269,15 +269,15 @@ class Recipe:
         def update(step: int, model: Any) -> dict[str, float]:
             policy.load_state_dict(model.state_dict())
             indices = range(step * GROUPS, (step + 1) * GROUPS)
-            selected = [tasks[order[index % len(tasks)]] for index in indices]
+            selected_tasks = [tasks[order[index % len(tasks)]] for index in indices]
             folder = self.work / "grpo-episodes" / f"{step:04}"
             shutil.rmtree(folder, ignore_errors=True)  # left by a killed run
             settings: dict[str, Any] = {"attempts": ATTEMPTS, "concurrency": GROUPS * ATTEMPTS}
             settings["episode"] = self.episode(grading="cached" if by_tests else "none")
-            run = evaluate(folder, agent, tasks=selected, seed=step, **settings)
+            run = evaluate(folder, agent, tasks=selected_tasks, seed=step, **settings)
             records = list(run.trajectories())  # without infrastructure failures
             rewards, loss = [], 0.0
-            for task in selected:
+            for task in selected_tasks:
                 group = [record for record in records if record.task_id == task.task_id]
                 patches = [record.patch for record in group]
                 scores = np.array([line_similarity(task.gold_patch, patch) for patch in patches])
@@ -322,10 +322,11 @@ class Recipe:
                 text = ", ".join(f"{name} {value:.3f}" for name, value in values.items())
                 print(f"{stage} {step + 1}/{steps}, {text}", flush=True)
                 print(json.dumps({"step": step, **values}), file=file, flush=True)
-        partial = out.with_suffix(".part")
-        model.save_pretrained(partial)  # in float32, because 16 bits would lose updates of GRPO
-        AutoTokenizer.from_pretrained(self.base).save_pretrained(partial)
-        partial.rename(out)
+        partial_folder = out.with_suffix(".part")
+        # In float32, because 16 bits would lose updates of GRPO.
+        model.save_pretrained(partial_folder)
+        AutoTokenizer.from_pretrained(self.base).save_pretrained(partial_folder)
+        partial_folder.rename(out)
 
     def report(self) -> None:
         """Plays the held-out tasks with the three models, and prints two comparisons.
@@ -336,10 +337,10 @@ class Recipe:
         outcomes = [self._outcomes(name, path) for name, path in models.items()]
         rows: dict[str, tuple[str, str]] = {}
         for names, (first, second) in zip(pairwise(models), pairwise(outcomes), strict=True):
-            paired = paired_difference(first, second)
-            rows[names[0]] = cells(paired.rate_a, percent)
-            rows[names[1]] = cells(paired.rate_b, percent)
-            rows[f"{names[1]} - {names[0]}"] = cells(paired.difference, percent)
+            comparison = paired_difference(first, second)
+            rows[names[0]] = cells(comparison.rate_a, percent)
+            rows[names[1]] = cells(comparison.rate_b, percent)
+            rows[f"{names[1]} - {names[0]}"] = cells(comparison.difference, percent)
         table = [(name, *row) for name, row in rows.items()]
         print(markdown_table(("resolved", "mean", "95 % interval over programs"), table))
         for name, by_program in zip(models, outcomes, strict=True):

@@ -71,9 +71,9 @@ def main() -> None:
     algorithm = make_config(arguments, split).build_algo()
     for iteration in range(1, arguments.iterations + 1):
         start_s = time.monotonic()
-        sampled = algorithm.train()["env_runners"]
+        metrics = algorithm.train()["env_runners"]
         seconds = time.monotonic() - start_s
-        share = sampled.get("episode_return_mean", math.nan)  # nan: no episode has ended
+        share = metrics.get("episode_return_mean", math.nan)  # nan: no episode has ended
         print(f"iteration {iteration} ({seconds:.0f} s): resolved {share:.1%}", flush=True)
     algorithm.stop()
     print("done", flush=True)

@@ -36,8 +36,8 @@ try:
     from transformers import AutoTokenizer, PreTrainedTokenizerFast, Qwen2Config, Qwen2ForCausalLM
     from trl import GRPOConfig, GRPOTrainer
     from trl.chat_template_utils import supports_tool_calling
-except ImportError as missing:
-    raise SystemExit(f"{missing}; run: pip install -e '.[trl]'") from None
+except ImportError as error:
+    raise SystemExit(f"{error}; run: pip install -e '.[trl]'") from None
 
 
 MAX_PROMPT = 4096  # tokens of the system prompt, the tools and the issue

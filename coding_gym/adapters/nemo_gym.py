@@ -79,7 +79,7 @@ class _Connection:
 
     session: Session
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    used_at: float = field(default_factory=time.monotonic)  # the end of the last request
+    used_at: float = field(default_factory=time.monotonic)  # end of the last step
 
 
 class RepairServer(GymnasiumServer):
@@ -191,11 +191,12 @@ def rows(
     Args:
         tasks: As for ``CodingRepair-v0``.
         agent: The name of the ``gymnasium_agent`` in the configuration.
-        **episode: Further arguments of `EpisodeConfig.from_config`, such as ``split``; those that
-            change the prompt must be the server's: ``toolset``, ``tool_format`` and ``sandbox``.
+        **episode: Further arguments of `EpisodeConfig.from_config`, such as ``split``; ``toolset``,
+            ``tool_format`` and ``sandbox`` change the prompt and must equal the server's.
 
     Raises:
-        UnknownTaskError, InvalidTaskError, UnknownNameError: An argument cannot be used.
+        InvalidArgumentError, UnknownTaskError, InvalidTaskError, UnknownNameError: An argument
+            cannot be used.
     """
     config = EpisodeConfig.from_config(tasks=tasks, **{"toolset": _TOOLSET, **episode})
     request: dict[str, Any] = {"input": [{"role": "system", "content": config.system_prompt}]}

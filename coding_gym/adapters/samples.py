@@ -64,8 +64,8 @@ def _encoded_example(trajectory: Trajectory, include_inexact: bool) -> dict[str,
         )
     tool_format = trajectory.settings.get("tool_format", "auto")
     chat = get_chat(get_tokenizer(trajectory.tokenizer), trajectory.tools, tool_format)
-    (opening, _), *rest = turns_of(trajectory.messages, trajectory.turns)
-    turns = [(messages, turn) for messages, turn in rest if turn is not None]
+    (opening, _), *replies = turns_of(trajectory.messages, trajectory.turns)
+    turns = [(messages, turn) for messages, turn in replies if turn is not None]
     chat.check_ids(i for _, turn in turns for i in turn.token_ids)
     encoded = chat.opening(opening)
     sample = _new_sample([*encoded.ids, *encoded.prompt])

@@ -67,7 +67,7 @@ class CodingRepairVecEnv(DummyVecEnv):
             InvalidArgumentError: The envs have different options.
         """
         options = self._options[0]
-        if any(other != options for other in self._options):
+        if any(env_options != options for env_options in self._options):
             raise InvalidArgumentError(
                 f"options must be the same for all envs, got {self._options!r}; use seeds to "
                 "choose the tasks of individual envs"

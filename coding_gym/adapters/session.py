@@ -192,8 +192,8 @@ class Session:
     def _fail(self, failure: InfrastructureError) -> None:
         _log.warning(_FAILURE, self.info.get("task_id", "a task"), failure)
         self.ended, self.failure, self._reward = True, failure, 0.0
-        news = {} if self.info else {"text": LOST, "messages": [user_message(LOST)]}
-        self.info = self.unwrapped.lost_info(self.info, failure) | news
+        notice = {} if self.info else {"text": LOST, "messages": [user_message(LOST)]}
+        self.info = self.unwrapped.lost_info(self.info, failure) | notice
 
 
 def outcome_metrics(grade: Grade | None, *, infra_failed: bool) -> dict[str, float]:

@@ -77,7 +77,7 @@ class EpisodeRollouts:
     ) -> None:
         if "tokenizer" in episode:
             raise InvalidArgumentError("episodes use the trainer's tokenizer; omit tokenizer")
-        self._folder = str(make_folder("tokenizer"))  # a later process removes leftovers
+        self._folder = str(make_folder("tokenizer"))  # a later process removes it after a crash
         weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
         processing_class.save_pretrained(self._folder)
         self._name = getattr(processing_class, "name_or_path", "") or self._folder
@@ -142,10 +142,10 @@ class EpisodeRollouts:
         """
         _check(trainer)
         attempts = [self._attempt(prompt, trainer.accelerator) for prompt in prompts]
-        played: dict[tuple[str, int], Trajectory] = {}
+        records: dict[tuple[str, int], Trajectory] = {}
 
         def add(trajectory: Trajectory) -> None:
-            played[trajectory.task_id, trajectory.attempt] = trajectory
+            records[trajectory.task_id, trajectory.attempt] = trajectory
             if trajectory.error_class not in LASTING_ERROR_CLASSES:
                 self._on_done(replace(trajectory, tokenizer=f"hf:{self._name}", model=self._name))
 
@@ -159,7 +159,7 @@ class EpisodeRollouts:
             )
             pairs = [(self._tasks[name], number) for name, number in attempts]
             run_in_thread(runner.run(pairs, add))
-        examples = [self._example(played[attempt]) for attempt in attempts]
+        examples = [self._example(records[attempt]) for attempt in attempts]
         columns = {name: [example[name] for example in examples] for name in examples[0]}
         return {"logprobs": None, **columns}
 
@@ -186,7 +186,7 @@ class EpisodeRollouts:
 def _check(trainer: Any) -> None:
     """Raises InvalidArgumentError for settings of a trainer that are not supported."""
     arguments = trainer.args
-    unsupported = {
+    settings = {
         "use_vllm": arguments.use_vllm,
         "use_transformers_continuous_batching": arguments.use_transformers_continuous_batching,
         "repetition_penalty": arguments.repetition_penalty != 1.0,
@@ -195,7 +195,7 @@ def _check(trainer: Any) -> None:
         "DeepSpeed": trainer.is_deepspeed_enabled,
         "FSDP": trainer.is_fsdp_enabled,
     }
-    names = ", ".join(name for name, is_set in unsupported.items() if is_set)
+    names = ", ".join(name for name, is_set in settings.items() if is_set)
     if names:
         raise InvalidArgumentError(
             f"EpisodeRollouts does not support {names}; use environment_factory"

@@ -158,7 +158,7 @@ class RepairHarness(vf.Harness[RepairHarnessConfig]):
     """Requests actions from the model until the episode has ended; for `RepairTask` only."""
 
     APPENDS_SYSTEM_PROMPT = True
-    EXECUTES_CODE = False  # not in the runtime of verifiers
+    EXECUTES_CODE = False  # code runs in the sandbox of the episode
     NEEDS_CONTAINER = False
 
     async def launch(

@@ -111,8 +111,8 @@ def get_player(
     if create is None:
         raise unknown_name("agent", agent, (*player_names(), f"a script FILE{_SCRIPT}"))
     parameters = signature(create).parameters
-    if unused := ", ".join(name for name in arguments if name not in parameters):
-        raise InvalidArgumentError(f"agent {agent!r} does not take {unused}; omit these arguments")
+    if names := ", ".join(name for name in arguments if name not in parameters):
+        raise InvalidArgumentError(f"agent {agent!r} does not take {names}; omit these arguments")
     for name, parameter in parameters.items():
         if parameter.default is parameter.empty and name not in arguments:
             presets = f" (presets: {', '.join(harness_names())})" if name == "harness" else ""

@@ -117,8 +117,8 @@ class CapturedRequests:
         episode = self._live.episode
         episode.tools = body.get("tools") or episode.tools
         messages = [plain_message(message) for message in body["messages"]]
-        length, continued = self._chats.find(messages)
-        turn = episode.record_turn(reply, messages[length:], continued)
+        length, number = self._chats.find(messages)
+        turn = episode.record_turn(reply, messages[length:], number)
         self._chats.add([*messages, *turn.messages], self.num_replies - 1)
         self._live.on_turn(turn)
 
@@ -222,7 +222,8 @@ class CaptureEndpoint:
         method, target, *_ = [*request_line.decode("latin-1").split(" "), ""]
         route = target.partition("?")[0]
         async with self._reading:
-            data = await reader.readexactly(int(length))  # clients send, then read
+            # Before any error, because clients read a response only after they have sent all data.
+            data = await reader.readexactly(int(length))
             if not hmac.compare_digest(token.encode(), self.api_key.encode()):
                 raise _HTTPError(401, "the API key must be the key of this episode")
             if method != "POST" or route not in ROUTES:

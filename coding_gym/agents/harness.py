@@ -120,9 +120,9 @@ class Harness(JsonRecord):
         """Checks the values."""
         if "{problem}" not in self.command:
             raise InvalidArgumentError(f"command must contain {{problem}}, got {self.command!r}")
-        if unpinned := [name for name in (*self.pip, *self.npm) if not _PINNED.fullmatch(name)]:
+        if names := [name for name in (*self.pip, *self.npm) if not _PINNED.fullmatch(name)]:
             raise InvalidArgumentError(
-                f"pip and npm must name versions of packages, got {', '.join(unpinned)}; "
+                f"pip and npm must name versions of packages, got {', '.join(names)}; "
                 "write pip packages as name==1.0, npm packages as name@1.0"
             )
         try:

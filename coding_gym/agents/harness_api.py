@@ -130,10 +130,9 @@ def chat_body(body: Mapping[str, Any]) -> Body:
         InvalidArgumentError: The request refers to stored responses, an item is not a message,
             reasoning or a function call, or a tool is not a function.
     """
-    stored = [name for name in _STORED_FIELDS if body.get(name)]
-    if stored:
+    if fields := ", ".join(name for name in _STORED_FIELDS if body.get(name)):
         raise InvalidArgumentError(
-            f"{', '.join(stored)} is not supported: responses are not stored; send the whole input"
+            f"{fields} is not supported: responses are not stored; send the whole input"
         )
     chat: Body = {**body, "max_tokens": body.get("max_output_tokens")}
     chat["reasoning_effort"] = (body.get("reasoning") or {}).get("effort")

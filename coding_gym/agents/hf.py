@@ -39,9 +39,9 @@ class HuggingFaceAgent(Player):
     *Batches*: requests that wait at the same time are generated together. Their common prefix is
     processed once; the remaining ids are padded on the left. Each request has a random generator,
     seeded by the attempt and the turn. A reply can still depend on its batch: padding and the
-    number of rows change the last bits of the logits, more so with 16-bit weights, and rarely a
-    token. With concurrency 1, runs on the same machine with the same versions of all packages have
-    the same replies.
+    number of rows change the last bits of the logits (more bits with 16-bit weights), which rarely
+    changes a token. With concurrency 1, runs on the same machine with the same versions of all
+    packages have the same replies.
 
     Args:
         model: A folder, or a name in the local Hugging Face cache; no file is downloaded. The model
@@ -64,12 +64,12 @@ class HuggingFaceAgent(Player):
     name = "hf"
 
     def __init__(self, model: str, sampling: Sampling | None = None, *, loaded: Any = None) -> None:
-        requested = sampling or Sampling()
-        options = (requested.thinking, requested.reasoning_effort, requested.extra or None)
+        settings = sampling or Sampling()
+        options = (settings.thinking, settings.reasoning_effort, settings.extra or None)
         if any(option is not None for option in options):
             raise InvalidArgumentError(
                 "agent 'hf' does not support the sampling settings thinking, reasoning_effort and "
-                f"extra, got {requested.body()}; serve the model, and use the agent 'chat'"
+                f"extra, got {settings.body()}; serve the model, and use the agent 'chat'"
             )
         self.model, self.tokenizer = model, f"hf:{model}"
         self._torch = import_extra("torch", "hf", " torch")
@@ -78,10 +78,10 @@ class HuggingFaceAgent(Player):
         self._tokenizer = get_tokenizer(self.tokenizer)
         model_config = self._model.generation_config
         self._model.generation_config = self._transformers.GenerationConfig()
-        explicit = {k: v for k, v in asdict(requested).items() if v is not None}
+        explicit_values = {k: v for k, v in asdict(settings).items() if v is not None}
         names = ("temperature", "top_p", "top_k", "min_p")
         defaults = {k: v for k in names if (v := getattr(model_config, k, None)) is not None}
-        self._sampling = replace(requested, **{"temperature": 1.0, **defaults, **explicit})
+        self._sampling = replace(settings, **{"temperature": 1.0, **defaults, **explicit_values})
         eos_ids = model_config.eos_token_id
         eos_ids = eos_ids if isinstance(eos_ids, list) else [eos_ids]
         self._stop_ids = sorted({*eos_ids, *self._tokenizer.end_ids} - {None})
@@ -181,13 +181,13 @@ class HuggingFaceAgent(Player):
         """Returns the replies to requests, generated in one batch."""
         torch, device, pad_id = self._torch, self._model.device, self._tokenizer.pad_id
         prompts, bounds, seeds = zip(*requests, strict=True)
-        shared, cache = self._cached_prefix(prompts)
+        num_shared, cache = self._cached_prefix(prompts)
         width = max(map(len, prompts))
-        rows = [(p[:shared], [pad_id] * (width - len(p)), p[shared:]) for p in prompts]
+        rows = [(p[:num_shared], [pad_id] * (width - len(p)), p[num_shared:]) for p in prompts]
         ids = torch.tensor([[*start, *pads, *end] for start, pads, end in rows], device=device)
         mask = torch.ones_like(ids)
         for row, (_, pads, _) in zip(mask, rows, strict=True):
-            row[shared : shared + len(pads)] = 0
+            row[num_shared : num_shared + len(pads)] = 0
         limits = torch.tensor(bounds, device=device)
         logprobs: list[Any] = []
 
@@ -209,10 +209,10 @@ class HuggingFaceAgent(Player):
         )
         sampled_rows = output[:, width:].tolist(), torch.cat(logprobs, 1).tolist()
         replies = []
-        for sampled, row_logprobs, bound in zip(*sampled_rows, bounds, strict=True):
-            stops = (n for n, token in enumerate(sampled, 1) if token in self._stop_ids)
-            length = min(next(stops, len(sampled)), bound)
-            replies.append((sampled[:length], row_logprobs[:length]))
+        for row_ids, row_logprobs, bound in zip(*sampled_rows, bounds, strict=True):
+            stops = (n for n, token in enumerate(row_ids, 1) if token in self._stop_ids)
+            length = min(next(stops, len(row_ids)), bound)
+            replies.append((row_ids[:length], row_logprobs[:length]))
         return replies
 
     def _cached_prefix(self, prompts: Sequence[list[int]]) -> tuple[int, dict[str, Any]]:
@@ -222,19 +222,19 @@ class HuggingFaceAgent(Player):
         prompt of several attempts at one task.
         """
         columns = [len(set(column)) == 1 for column in zip(*prompts, strict=False)]
-        shared = [*columns[:-1], False].index(False)
-        if len(prompts) == 1 or not shared:
+        num_shared = [*columns[:-1], False].index(False)
+        if len(prompts) == 1 or not num_shared:
             return 0, {}
         torch = self._torch
         with torch.no_grad():
-            ids = torch.tensor([prompts[0][:shared]], device=self._model.device)
+            ids = torch.tensor([prompts[0][:num_shared]], device=self._model.device)
             output = self._model(input_ids=ids, use_cache=True, logits_to_keep=1)
         name = "cache" if "cache" in output else "past_key_values"  # transformers before 5.24
         cache = output.get(name)
         if type(cache).__name__ != "DynamicCache" or any(cache.is_sliding):
             return 0, {}  # a sliding window would count the padding in the middle
         cache.batch_repeat_interleave(len(prompts))
-        return shared, {name: cache}
+        return num_shared, {name: cache}
 
     def _sampler(self, seeds: Sequence[int], logprobs: list[Any]) -> Callable[[Any, Any], Any]:
         """Returns a logits processor that samples for each row and appends to ``logprobs``."""
@@ -249,17 +249,17 @@ class HuggingFaceAgent(Player):
         warpers = [kind(value) for kind, value in settings if value and value > 0]
 
         def draw(ids: Any, scores: Any) -> Any:
-            scores[:, self._tokenizer.vocab_size :] = -torch.inf  # rows without a token
+            scores[:, self._tokenizer.vocab_size :] = -torch.inf  # padding of the vocabulary
             model_logprobs = scores.log_softmax(-1)
             if sampling.temperature:
                 for warp in warpers:
                     scores = warp(ids, scores)
                 rows = zip(scores.softmax(-1), generators, strict=True)
-                drawn = torch.stack([torch.multinomial(row, 1, generator=g) for row, g in rows])
+                tokens = torch.stack([torch.multinomial(row, 1, generator=g) for row, g in rows])
             else:
-                drawn = scores.argmax(-1, keepdim=True)
-            logprobs.append(model_logprobs.gather(1, drawn))
-            return torch.full_like(scores, -torch.inf).scatter_(1, drawn, 0.0)
+                tokens = scores.argmax(-1, keepdim=True)
+            logprobs.append(model_logprobs.gather(1, tokens))
+            return torch.full_like(scores, -torch.inf).scatter_(1, tokens, 0.0)
 
         return draw
 

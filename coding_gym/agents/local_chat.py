@@ -98,7 +98,7 @@ class LocalChat:
         self._tokenizer, self._sample, self._seed = get_tokenizer(tokenizer), sample, seed
         self._control = [*self._tokenizer.special_tokens]
         self._past_chats = PastChats(message_key)
-        self._past: list[tuple[Tools, Completion]] = []  # tools and reply of each request
+        self._past_replies: list[tuple[Tools, Completion]] = []  # with the tools of their requests
         self._sampled: dict[str, Message] = {}  # before `_restored`, by `message_key`
 
     async def complete(self, request: Mapping[str, Any]) -> Completion:
@@ -109,45 +109,41 @@ class LocalChat:
             RequestRefusedError: A field is not supported, or the chat template fails.
             ModelError: The model failed.
         """
-        unsupported = [
-            name
-            for name, default in _UNSUPPORTED.items()
-            if (request.get(name) or default) != default
-        ]
-        if unsupported:
+        names = [n for n, default in _UNSUPPORTED.items() if (request.get(n) or default) != default]
+        if names:
             raise RequestRefusedError(
-                f"a local model does not support {', '.join(unsupported)}; use a model on a server",
+                f"a local model does not support {', '.join(names)}; use a model on a server",
                 "refused",
             )
         messages = [plain_message(message) for message in request["messages"]]
         tools = request.get("tools") or []
         prompt_ids = await asyncio.to_thread(self._prompt, messages, tools)
         limit = request.get("max_tokens")
-        sampled = await self._sample(prompt_ids, limit, self._seed, len(self._past))
-        sampled = self._parsed(sampled, tools, messages)
-        reply = self._restored(sampled)
+        sampled_reply = await self._sample(prompt_ids, limit, self._seed, len(self._past_replies))
+        sampled_reply = self._parsed(sampled_reply, tools, messages)
+        reply = self._restored(sampled_reply)
         message = reply_message(reply)
-        self._past_chats.add([*messages, message], len(self._past))
-        self._past.append((tools, reply))
-        self._sampled[message_key(message)] = reply_message(sampled)
+        self._past_chats.add([*messages, message], len(self._past_replies))
+        self._past_replies.append((tools, reply))
+        self._sampled[message_key(message)] = reply_message(sampled_reply)
         return reply
 
     def _prompt(self, messages: list[Message], tools: Tools) -> list[int]:
         """Returns the ids of a chat, which begin with the ids of the longest earlier chat in it."""
         length, number = self._past_chats.find(messages)
-        past_tools, past = (None, None) if number is None else self._past[number]
+        past_tools, past_reply = (None, None) if number is None else self._past_replies[number]
         if past_tools != tools:
-            length, past = 0, None
+            length, past_reply = 0, None
         new_messages = messages[length:]
         if all(message["role"] in ("system", "user", "tool") for message in new_messages):
             try:
                 chat = get_chat(self._tokenizer, self._neutral(tools))
-                if past is None or past.model_call is None:
+                if past_reply is None or past_reply.model_call is None:
                     part = chat.opening(new_messages)
                     return [*part.ids, *part.prompt]
                 part = chat.answers(new_messages)
-                later_ids = chat.join(past.token_ids, part.ids)
-                return [*past.model_call.prompt_ids, *later_ids, *part.prompt]
+                later_ids = chat.join(past_reply.token_ids, part.ids)
+                return [*past_reply.model_call.prompt_ids, *later_ids, *part.prompt]
             except InvalidArgumentError:  # the template moves or rewrites a message
                 pass
         try:

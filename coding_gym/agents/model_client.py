@@ -122,31 +122,32 @@ class OpenAIClient:
         A request that the server refuses is changed by `accepted_request` and sent again. Later
         requests omit the fields that the server refused.
         """
-        full = {**request, **TOKEN_FLAGS}
-        full = {name: value for name, value in full.items() if name not in self._refused}
-        if "max_tokens" in full:
-            full[self._limit_name] = full.pop("max_tokens")
-        body = full
+        full_body = {**request, **TOKEN_FLAGS}
+        full_body = {name: value for name, value in full_body.items() if name not in self._refused}
+        if "max_tokens" in full_body:
+            full_body[self._limit_name] = full_body.pop("max_tokens")
+        body = full_body
         while True:
             try:
                 reply = await self._post(body)
             except self._openai.APIStatusError as problem:
                 text = problem.response.text or str(problem)
-                changed = accepted_request(body, text) if problem.status_code in INVALID else None
-                if changed is None:
+                is_invalid = problem.status_code in INVALID
+                changed_body = accepted_request(body, text) if is_invalid else None
+                if changed_body is None:
                     raise
-                body = changed
+                body = changed_body
             else:
-                self._remember(full.keys() - body.keys())
+                self._remember(full_body.keys() - body.keys())
                 return reply
 
-    def _remember(self, refused: Set[str]) -> None:
+    def _remember(self, refused_fields: Set[str]) -> None:
         """Remembers the fields that had to be removed before the server accepted a request."""
-        if "max_tokens" in refused:
+        if "max_tokens" in refused_fields:
             self._limit_name = "max_completion_tokens"
-        if omitted := refused - {"max_tokens"}:
-            self._refused |= omitted
-            names = ", ".join(sorted(omitted))
+        if omitted_fields := refused_fields - {"max_tokens"}:
+            self._refused |= omitted_fields
+            names = ", ".join(sorted(omitted_fields))
             _log.warning("%s refuses the fields %s; later requests omit them", self.base_url, names)
 
     async def _post(self, body: Mapping[str, Any]) -> tuple[Any, int]:

@@ -106,13 +106,14 @@ def _sampled(choice: Mapping[str, Any]) -> tuple[tuple[int, ...], list[float] | 
 
 def _usage(data: Any, prices: Prices | None, num_prompt_ids: int, num_ids: int) -> dict[str, Any]:
     """Returns the token counts and the cost of a request; None if unknown."""
-    prompt = _count(_at(data, "usage", "prompt_tokens")) or num_prompt_ids or None
-    completion = _count(_at(data, "usage", "completion_tokens")) or num_ids or None
-    cached = _count(_at(data, "usage", "prompt_tokens_details", "cached_tokens"))
+    counts = {
+        "prompt_tokens": _count(_at(data, "usage", "prompt_tokens")) or num_prompt_ids or None,
+        "completion_tokens": _count(_at(data, "usage", "completion_tokens")) or num_ids or None,
+        "cached_tokens": _count(_at(data, "usage", "prompt_tokens_details", "cached_tokens")),
+    }
     cost = _number(_at(data, "usage", "cost"))
     if cost is None and prices is not None:
-        cost = prices.cost(prompt or 0, completion or 0, cached or 0)
-    counts = {"prompt_tokens": prompt, "completion_tokens": completion, "cached_tokens": cached}
+        cost = prices.cost(*(count or 0 for count in counts.values()))
     return {**counts, "cost": cost}
 
 

@@ -37,7 +37,7 @@ class ActionsPlayer(Player):
         self.actions = actions
 
     async def play(self, live: LiveEpisode) -> None:
-        """Plays the actions until the last one, or until the episode ends."""
+        """Plays all actions, or the actions until the episode ends."""
         await live.start()
         actions = iter(self.actions(live.episode, live.seed))
         while not live.ended:

@@ -84,26 +84,26 @@ def _arguments(text: str) -> dict[str, Any]:
 def _as_text(messages: list[Message], actions: list[str]) -> list[Message]:
     """Returns messages without calls, in which the roles user and assistant alternate."""
     replies = iter(actions)
-    merged: list[Message] = []
+    chat: list[Message] = []
     for message in messages:
         role, content = message["role"], message["content"]
         if role == "assistant":
-            merged.append({"role": role, "content": next(replies)})
-        elif role != "system" and merged and merged[-1]["role"] == "user":
-            merged[-1]["content"] += f"\n{content}"
+            chat.append({"role": role, "content": next(replies)})
+        elif role != "system" and chat and chat[-1]["role"] == "user":
+            chat[-1]["content"] += f"\n{content}"
         else:
-            merged.append({"role": "user" if role == "tool" else role, "content": content})
-    return merged
+            chat.append({"role": "user" if role == "tool" else role, "content": content})
+    return chat
 
 
 def normalised_for_templates(messages: list[Message]) -> list[Message]:
     """Returns messages, changed in place: arguments as objects, no user message after results."""
-    normalised = list[Message]()
+    chat = list[Message]()
     for message in messages:
-        if message["role"] == "user" and normalised and normalised[-1]["role"] == "tool":
-            normalised[-1]["content"] += f"\n{message['content']}"
+        if message["role"] == "user" and chat and chat[-1]["role"] == "tool":
+            chat[-1]["content"] += f"\n{message['content']}"
             continue
         for call in message.get("tool_calls", ()):
             call["function"]["arguments"] = _arguments(call["function"]["arguments"])
-        normalised.append(message)
-    return normalised
+        chat.append(message)
+    return chat

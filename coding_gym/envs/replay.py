@@ -59,7 +59,9 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
         check_equal({name: settings[name]}, {name: recorded_settings.get(name)})
     messages = [message for message in trajectory.messages if message["role"] == "assistant"][:turn]
     if len(messages) < turn:
-        raise InvalidArgumentError(f"the record must have {turn} replies, got {len(messages)}")
+        raise InvalidArgumentError(
+            f"the record must have {turn} replies, got {len(messages)}; replay fewer turns"
+        )
     replies = zip(trajectory.turns[:turn], messages, strict=True)
     observation, info = env.reset(options={"task_id": trajectory.task_id})
     first_difference = None

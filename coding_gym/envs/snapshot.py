@@ -269,7 +269,7 @@ def core_env(purpose: str, env: gym.Env[Any, Any]) -> "CodingRepairEnv":
 
 
 def _has_state(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> bool:
-    """Whether a wrapper has state to save; raises InvalidArgumentError for unknown wrappers."""
+    """Returns whether a wrapper has state; raises InvalidArgumentError for unknown wrappers."""
     cls = type(wrapper)
     if hasattr(cls, "snapshot_state"):
         return True
@@ -297,9 +297,9 @@ def _read_file(path: Path) -> tuple[dict[str, Any], bytes]:
                     f"its format must be {_FORMAT}, got {document['format']!r}; save a new "
                     "snapshot with this version"
                 )
-            absent = {"task_id", "backend", "spec", "episode", *_JSON_FIELDS} - document.keys()
-            if absent:
-                raise ValueError(f"it has no {', '.join(sorted(absent))}")
+            fields = {"task_id", "backend", "spec", "episode", *_JSON_FIELDS}
+            if missing_fields := sorted(fields - document.keys()):
+                raise ValueError(f"it has no {', '.join(missing_fields)}")
             return document, archive.read(_FILES)
     except FileNotFoundError:
         raise InvalidArgumentError(f"the snapshot {path} does not exist") from None

@@ -173,8 +173,9 @@ class Episode:
             change: As for `EpisodeConfig.open`.
 
         Raises:
-            EpisodeError: The episode was started before.
+            EpisodeError: The episode was started before, or closed during its start.
             SandboxUnavailableError: This machine cannot run the sandbox at all.
+            InvalidArgumentError: The image of the config lacks a required program.
             InvalidTaskError: The tree of the task cannot be built.
         """
         self._open(partial(self.config.open, self.task, change))
@@ -193,8 +194,8 @@ class Episode:
         Processes are not included.
 
         Raises:
-            EpisodeError: The episode was not started, has ended, was closed, or has no sandbox; or
-                another call uses it.
+            EpisodeError: The episode was not started, has ended, was closed, has no sandbox, or is
+                used by another call.
             SandboxError: The sandbox died.
         """
         with self._using_sandbox("snapshot") as (context, _):
@@ -216,7 +217,8 @@ class Episode:
             snapshot: A snapshot of an episode of this task.
 
         Raises:
-            EpisodeError: The episode was started before, or the snapshot has another task.
+            EpisodeError: The episode was started before, or closed during its start; or the
+                snapshot has another task.
             SandboxUnavailableError: This machine cannot run the sandbox at all.
         """
         if snapshot.task != self.task:
@@ -229,7 +231,11 @@ class Episode:
         self._call_ids = {call.call_id for turn in self._turns for call in turn.calls}
         self.usage = replace(snapshot.usage)
         for turn in self._turns:
-            self._note_request(turn.model_call)
+            call = turn.model_call
+            self._note_request(call)
+            if call is not None and turn.has_prompt_ids:
+                prompt = self._history[: call.prefix_length] + call.prompt_ids
+                self._note_ids(prompt, turn.token_ids)
 
     def _open(self, open_once: Callable[[], tuple[Sandbox, Template]]) -> None:
         """Opens the sandbox, with a second attempt if the first attempt fails."""
@@ -266,8 +272,8 @@ class Episode:
             action: The policy's reply: any text, a `Completion`, or a `Stop`.
 
         Raises:
-            EpisodeError: The episode was not started, has ended, or was closed; or another call
-                uses it.
+            EpisodeError: The episode was not started, has ended, was closed, or is used by another
+                call.
             Exception: A tool of the toolset has a bug. The turn is discarded; as after Ctrl-C, the
                 next action ends the episode with ``SANDBOX_ERROR``.
         """
@@ -337,7 +343,7 @@ class Episode:
                 raise
 
     def reached_limit(self) -> StopReason | None:
-        """Returns the limit that a harness has reached; its time starts at the first call."""
+        """Returns the limit that a harness has reached, or None; the first call starts the time."""
         now_s = time.monotonic()
         self._start_s = now_s if self._start_s is None else self._start_s
         self.usage.seconds = now_s - self._start_s
@@ -362,7 +368,7 @@ class Episode:
 
         Args:
             reply: The reply.
-            prompt: The messages of the request, without those of the chat that it continues.
+            prompt: The messages of the request, without the messages of the continued chat.
             continues: The number of the turn whose chat the request continues; None for a new chat.
         """
         turns = self._turns
@@ -388,16 +394,20 @@ class Episode:
         return turn
 
     def _continued(self, reply: Completion) -> ModelCall | None:
-        """Returns the request of a reply; the ids that continue the last one become a length."""
+        """Returns the request of a reply; the number of repeated ids replaces these ids."""
         call = reply.model_call
-        if call is None or not (call.prompt_ids and reply.token_ids):
+        if call is None or not (call.prompt_ids and reply.exact):  # as `Turn.has_prompt_ids`
             return call
-        prompt = call.prompt_ids
-        length = sum(takewhile(bool, map(eq, prompt, self._history)))  # of the common prefix
+        length = self._note_ids(call.prompt_ids, reply.token_ids)
+        return replace(call, prefix_length=length, prompt_ids=call.prompt_ids[length:])
+
+    def _note_ids(self, prompt: tuple[int, ...], reply: tuple[int, ...]) -> int:
+        """Returns how many ids a prompt repeats from the previous prompt and reply."""
+        length: int = sum(takewhile(bool, map(eq, prompt, self._history)))
         is_break = length < len(self._history)
         self.num_prefix_breaks = (self.num_prefix_breaks or 0) + is_break
-        self._history = prompt + reply.token_ids
-        return replace(call, prefix_length=length, prompt_ids=prompt[length:])
+        self._history = prompt + reply
+        return length
 
     def stop(self, text: str, reason: StopReason) -> Turn:
         """Ends the episode as a `Stop` does; an infrastructure failure replaces the reason."""
@@ -409,7 +419,7 @@ class Episode:
     def discard_sandbox(self, failure: InfrastructureError) -> None:
         """Closes the sandbox after an infrastructure failure; the next action ends the episode.
 
-        For failures outside `step`, in the code that drives the episode.
+        Code that drives the episode calls this method after a failure outside `step`.
         """
         if self._context is not None and not self.ended:
             self.error = str(failure)
@@ -478,9 +488,9 @@ class Episode:
             seconds_left = usage.seconds_left(bounds) or 0.0
             if seconds_left < context.command_timeout_s:
                 context = replace(context, command_timeout_s=max(seconds_left, _MIN_TIMEOUT_S))
-        restored = replace(call, arguments=restore(call.arguments, self.split_tokens))
+        restored_call = replace(call, arguments=restore(call.arguments, self.split_tokens))
         start = time.perf_counter()
-        result = self.toolset.execute(restored, context)
+        result = self.toolset.execute(restored_call, context)
         duration_s = time.perf_counter() - start
         if bounds.max_seconds is not None:
             usage.seconds += duration_s
@@ -584,6 +594,8 @@ class Episode:
         counts = {"turns": self.usage.turns, "tool_calls": self.usage.tool_calls}
         tokens = {"tokens": self.usage.tokens} if self.bounds.counts_tokens else {}
         cost = total_cost(self.model_calls)
+        if cost is None:
+            cost = self.usage.cost or None  # 0 without prices
         return Trajectory(
             task_id=self.task.task_id,
             messages=tuple(self.messages),
@@ -600,7 +612,7 @@ class Episode:
             tokenizer=self.tokenizer.name,
             tools=tuple(deepcopy(dict(schema)) for schema in self.tools),
             usage=counts | tokens | total_usage(self.model_calls),
-            cost=self.usage.cost or None if cost is None else cost,  # 0 without prices
+            cost=cost,
             num_prefix_breaks=self.num_prefix_breaks,
             error=self.error,
             error_class=self.stop_reason.error_class if self.stop_reason else "",

@@ -53,8 +53,8 @@ def reply_message(reply: Completion) -> Message:
 
 def excluded_note(names: Sequence[str]) -> str:
     """Returns the note about new files and folders that are not part of the patch."""
-    rest = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
-    return f"Excluded from the patch, not part of a repair: {', '.join(names[:_MAX_NAMES])}{rest}"
+    ending = f" and {len(names) - _MAX_NAMES} more" if len(names) > _MAX_NAMES else ""
+    return f"Excluded from the patch, not part of a repair: {', '.join(names[:_MAX_NAMES])}{ending}"
 
 
 def has_content(text: str) -> bool:

@@ -27,8 +27,9 @@ class Usage:
     Attributes:
         turns: Number of actions.
         tool_calls: Number of tool calls.
-        tokens: Number of tokens of the chat; 0 if no limit counts tokens.
-        seconds: Time inside tool calls, in seconds.
+        tokens: Number of tokens of the chat; 0 if no limit counts tokens. For a harness: tokens of
+            its last prompt and reply.
+        seconds: Time inside tool calls, in seconds. For a harness: time since its first request.
         cost: Cost of the replies and their prompts, in the currency of the prices.
         repeats: Number of consecutive identical calls, including the last call.
         last_call: Name, arguments and error of the last call, as JSON.
@@ -136,7 +137,7 @@ class Usage:
 
 
 def total_usage(calls: Sequence[ModelCall]) -> dict[str, int]:
-    """Returns the number of requests to a model, and the sums of the counts that all report."""
+    """Returns the number of requests to a model, and the sums of counts that all requests have."""
     if not calls:
         return {}
     names = (*TOKEN_COUNTS, "cached_tokens", "num_retries")

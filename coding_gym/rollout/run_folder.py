@@ -39,6 +39,7 @@ ROWS = "rows"
 
 _REQUIRED = {"run_id", "created_at", "agent", "tasks", "attempts", "seed", "episode", "versions"}
 _NAME = re.compile(r"([^.].*)\.([0-9]{1,9})(\.error([0-9]{0,9}))?\.json")
+_RUN_FOLDER = "a folder of coding-gym eval"
 
 Key = tuple[str, int]
 """A task's id, and the number of an attempt at the task."""
@@ -127,12 +128,11 @@ class RunFolder:
                 raise ValueError(f"{CONFIG} must have {', '.join(sorted(_REQUIRED))}")
         except FileNotFoundError:
             runs = sorted(file.parent.name for file in path.glob(f"*/{CONFIG}"))
-            subfolders = f"one of its runs: {', '.join(runs[:10])}"
-            remedy = subfolders if runs else "a folder of coding-gym eval"
+            remedy = f"one of its runs: {', '.join(runs[:10])}" if runs else _RUN_FOLDER
             raise InvalidArgumentError(f"{path} has no run; name {remedy}") from None
         except (OSError, ValueError) as problem:
             raise InvalidArgumentError(
-                f"the run in {path} cannot be read: {problem}; name a folder of coding-gym eval"
+                f"the run in {path} cannot be read: {problem}; name {_RUN_FOLDER}"
             ) from None
         return cls(path, config)
 

@@ -27,12 +27,12 @@ def merge_infos(infos: Iterable[tuple[int, dict[str, Any]]], size: int) -> dict[
     for index, info in infos:
         for key, value in info.items():
             values.setdefault(key, {})[index] = value
-    merged: dict[str, Any] = {}
+    arrays: dict[str, Any] = {}
     for key, by_index in values.items():
         mask = np.zeros(size, np.bool_)
         mask[list(by_index)] = True
-        merged[key], merged[f"_{key}"] = _merged(by_index, size), mask
-    return merged
+        arrays[key], arrays[f"_{key}"] = _merged(by_index, size), mask
+    return arrays
 
 
 def _merged(by_index: Mapping[int, Any], size: int) -> Any:

@@ -12,8 +12,8 @@ from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavail
 from coding_gym.optional import import_extra
 from coding_gym.task import Task
 
-# An episode that loses this many actors raises an error, because it is the probable cause, for
-# instance by exhausting memory. A smaller number would include losses with other causes.
+# An episode that loses this many actors raises an error, because the episode is the probable cause,
+# for instance by exhausting memory. With a smaller number, unrelated losses would raise it too.
 _MAX_LOSSES = 5
 
 _KEY = "OPENAI_API_KEY"
@@ -82,7 +82,7 @@ class RayNodes:
                 raise InvalidArgumentError(f"no Ray cluster at {address!r}: {problem}") from None
 
     def start(self, task: Task, index: int, function: Callable[[Any], Any]) -> tuple[Node, Any]:
-        """Starts an episode on the node from `place`, on another node if that node is lost.
+        """Starts an episode on the node from `place`, or on another node if that node is lost.
 
         Args:
             task: The task of the episode.
@@ -137,8 +137,8 @@ class RayNodes:
     def place(self, task: Task) -> Node:
         """Returns the node with the fewest episodes per CPU, and counts the new episode.
 
-        A task with an environment or image is placed on a node that has it, unless this node has
-        over 1 episode per CPU more than the least busy node.
+        A task with an environment or image is placed on a node that already has this environment or
+        image, unless this node has over 1 episode per CPU more than the least busy node.
 
         Raises:
             SandboxUnavailableError: No live node can run the sandbox.
@@ -174,7 +174,7 @@ class RayNodes:
                 self.ray.kill(node.actor)
 
     def close(self) -> None:
-        """Stops, and ends the connection to Ray if this object opened it; idempotent."""
+        """Ends the actors, and the connection to Ray if this object opened it; idempotent."""
         self.stop()
         if self._owns_connection:
             self.ray.shutdown()
@@ -241,7 +241,7 @@ class _Worker:
     def apply(self, index: int, function: Callable[[Any], Any]) -> Any:
         """Applies a function to the object with this number, and returns its result."""
         with self._lock:
-            if index not in self._objects:  # not in `__init__`: an error there is a lost node
+            if index not in self._objects:  # an error in `__init__` would lose the node
                 cloudpickle = import_extra("ray", "ray").cloudpickle
                 self._objects[index] = cloudpickle.loads(self._pickled)()
         return function(self._objects[index])

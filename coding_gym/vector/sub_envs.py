@@ -34,7 +34,7 @@ def make_envs(
         InvalidArgumentError, UnknownNameError: An argument or an entry of ``wrappers`` cannot be
             used.
     """
-    wraps = [_wrap(entry) for entry in wrappers]
+    functions = [_wrap(entry) for entry in wrappers]
     envs: list[Env] = []
     try:
         for _ in range(num_envs):
@@ -42,7 +42,7 @@ def make_envs(
             spec.kwargs = dict(env_kwargs)
             # Gymnasium's checker would repeat the same checks of the first step in each env.
             envs.append(gym.make(spec, disable_env_checker=True))
-            for wrap in wraps:
+            for wrap in functions:
                 envs[-1] = wrap(envs[-1])
             first_env, new_env = (cast("CodingRepairEnv", e.unwrapped) for e in (envs[0], envs[-1]))
             if new_env is not first_env:

@@ -253,16 +253,16 @@ class CodingRepairVectorEnv(SyncVectorEnv):
 
     def _wait(self, num: int) -> list[Slot]:
         """Waits until ``num`` slots are done, and returns all done slots; see `recv`."""
-        pending = [slot.pending for slot in self._slots if slot.pending is not None]
-        if num > len(pending):
+        futures = [slot.pending for slot in self._slots if slot.pending is not None]
+        if num > len(futures):
             raise InvalidArgumentError(
-                f"recv cannot wait for {num} envs: {len(pending)} actions are pending; "
+                f"recv cannot wait for {num} envs: {len(futures)} actions are pending; "
                 "send actions first"
             )
-        if num == len(pending):
-            wait(pending)
-        while sum(future.done() for future in pending) < num:
-            wait([future for future in pending if not future.done()], return_when=FIRST_COMPLETED)
+        if num == len(futures):
+            wait(futures)
+        while sum(future.done() for future in futures) < num:
+            wait([future for future in futures if not future.done()], return_when=FIRST_COMPLETED)
         self._check_open()  # another thread can close the vector env
         return [slot for slot in self._slots if slot.pending is not None and slot.pending.done()]
 

@@ -112,14 +112,14 @@ class ShapedReward(
             terms = ", ".join(f"{name} {bound:.3g}" for name, bound in bounds.items())
             raise InvalidArgumentError(
                 "the weights of all parts, each times the range of its reward, must sum to less "
-                f"than 1, so that a resolved episode earns most, got {total:.3g} ({terms}); lower "
-                "some weights"
+                "than 1, so that a resolved episode earns more than an unresolved episode, "
+                f"got {total:.3g} ({terms}); lower some weights"
             )
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[ObsType, dict[str, Any]]:
-        """Starts an episode; after a reset to a snapshot, from the potential of its tree.
+        """Starts an episode; a snapshot also restores the potential of its tree.
 
         Raises:
             InvalidTaskError: A part cannot be computed for the task: it has no gold patch, or its

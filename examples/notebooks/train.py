@@ -10,7 +10,7 @@ Needs: pip install -e '.[sb3]'
 import os
 import sys
 
-os.environ["OMP_NUM_THREADS"] = "1"  # before torch: for so small a network, more threads are slower
+os.environ["OMP_NUM_THREADS"] = "1"  # before torch: more threads slow down a small network
 sys.path += ["..", "examples"]  # for menu_policy, from this folder or the clone
 
 from menu_policy import MenuPolicy

@@ -24,10 +24,10 @@ async def run_agent(ctx: Any, batch: Any) -> Any:
     """Plays an episode for each sample; AReno excludes infrastructure failures."""
     items = list(batch.iter_samples())
     async with openai.AsyncOpenAI(base_url=ctx.get_base_url(), api_key=ctx.api_key) as client:
-        played = await asyncio.gather(*(_play(client, item) for item in items))
-    invalid_items = [item for item, turns in zip(items, played, strict=True) if turns is None]
-    played_turns = [turn for turns in played for turn in turns or ()]
-    return AgentTrajectory(turns=played_turns, invalid_items=invalid_items)
+        replies = await asyncio.gather(*(_play(client, item) for item in items))
+    invalid_items = [item for item, turns in zip(items, replies, strict=True) if turns is None]
+    all_turns = [turn for turns in replies for turn in turns or ()]
+    return AgentTrajectory(turns=all_turns, invalid_items=invalid_items)
 
 
 async def _play(client: openai.AsyncOpenAI, item: Any) -> list[Any] | None:

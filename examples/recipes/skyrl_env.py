@@ -39,7 +39,7 @@ class RepairTextEnv(BaseTextEnv):
     def step(self, action: str) -> BaseTextEnvStepOutput:
         """Plays one reply; skip an episode whose metadata has ``mask_sample`` set."""
         session = self._session
-        if not session.ended:  # it has ended at `init` if no sandbox could be opened
+        if not session.ended:  # `init` ends the episode if no sandbox could be opened
             session.step(action)
         self.turns += 1
         observations = [] if session.ended else session.messages

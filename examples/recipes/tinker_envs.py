@@ -56,5 +56,5 @@ class RepairGroup(types.EnvGroupBuilder):
         self._envs = [RepairEnv(renderer, task_id, **session) for _ in range(group_size)]
 
     async def make_envs(self) -> Any:
-        """Returns the environments; their sandboxes close with the last reference to them."""
+        """Returns the environments; garbage collection of an environment closes its sandbox."""
         return self._envs

@@ -10,6 +10,7 @@ import pytest
 from episodes import SUBMIT, shells
 
 from coding_gym.action import Completion, Stop
+from coding_gym.adapters.samples import segments
 from coding_gym.calls import ModelCall, ToolCall
 from coding_gym.episode import Episode, EpisodeConfig, Limits, transcript
 from coding_gym.errors import (
@@ -161,6 +162,30 @@ def test_a_restored_episode_keeps_the_usage_of_its_model(episode: Episode, make:
     branch.restore(episode.snapshot())
     record = branch.trajectory()
     assert (record.usage["model_calls"], record.usage["prompt_tokens"], record.cost) == (1, 4, 0.5)
+
+
+def test_a_restored_episode_continues_the_ids_of_its_prompts(episode: Episode, make: Make) -> None:
+    def reply(*prompt_ids: int) -> Completion:
+        return Completion("I look.", [9], model_call=ModelCall(prompt_ids=prompt_ids))
+
+    for prompt_ids in ((1, 2), (1, 2, 9, 3), (1, 5)):  # the last prompt breaks the prefix
+        episode.step(reply(*prompt_ids))
+    branch = make()
+    branch.restore(episode.snapshot())
+    for run in (episode, branch):
+        run.step(reply(1, 5, 9, 6))
+    assert branch.turns[-1].model_call == episode.turns[-1].model_call
+    assert branch.num_prefix_breaks == episode.num_prefix_breaks == 1
+
+
+def test_an_empty_reply_without_ids_does_not_change_later_prompts(episode: Episode) -> None:
+    replies = ((1, 2), "I look.", [9]), ((1, 5), "", []), ((1, 2, 9, 3), "I look.", [9])
+    for prompt_ids, text, token_ids in replies:
+        call = ModelCall(prompt_ids=prompt_ids)
+        episode.step(Completion(text, token_ids, model_call=call))
+    samples = segments(episode.trajectory())
+    ids = [sample["prompt_ids"] + sample["completion_ids"] for sample in samples]
+    assert ids == [[1, 2, 9, 3, 9], [1, 5]]
 
 
 def test_a_branch_without_sandbox_ends_at_its_first_step(
