@@ -1,3 +1,4 @@
+#!/bin/bash
 # Process 1 of a container runs this script; a fork of it, the runner, runs each command. Commands
 # can neither read nor trace these two processes.
 #
@@ -14,8 +15,8 @@ exec 2>/dev/null 9<> <(:) # runners write to 9 when they end
 # Signals to the process group are for the command; without -m the command would ignore interrupts.
 # Process 1 must survive a write above the file size limit, and signals of commands: bash handles
 # these, so the kernel would deliver them to process 1 too.
-signals='HUP INT QUIT ILL TRAP ABRT BUS FPE USR1 SEGV USR2 PIPE ALRM TERM XCPU XFSZ VTALRM SYS'
-trap '' $signals
+signals=(HUP INT QUIT ILL TRAP ABRT BUS FPE USR1 SEGV USR2 PIPE ALRM TERM XCPU XFSZ VTALRM SYS)
+trap '' "${signals[@]}"
 set -m
 
 pause() { # waits four milliseconds
@@ -52,25 +53,25 @@ reply() { # writes the exit code $1, the number $2 of leftover processes, and th
   echo "$nonce $1 $2 $num_out_of_memory${3:+ $3}"
 }
 
-take() { # reads the next text, of $2 bytes, into the variable named $1
-  local taken=
-  (($2 == 0)) || read -r -N "$2" taken || exit
-  printf -v "$1" %b "$taken"
+take() { # reads the next text, of $1 bytes, into the variable `decoded`
+  local escaped=
+  (($1 == 0)) || read -r -N "$1" escaped || exit
+  printf -v decoded %b "$escaped"
 }
 
 take_input() { # reads chunks of the sizes $@ into the file $input; sets input_error
-  local size taken
+  local size escaped
   : >"$input"
   for size; do
-    read -r -N "$size" taken || exit
-    [[ $input_error ]] || printf %b "$taken" >>"$input" ||
+    read -r -N "$size" escaped || exit
+    [[ $input_error ]] || printf %b "$escaped" >>"$input" ||
       input_error="bash: $(printf x 2>&1 >>"$input")" # the reason of the failure
   done
 }
 
-take_request() { # reads the texts after the line of the words $@; opens the standard input as 8
+take_request() { # reads the texts after the line with words $@; opens the standard input as 8
   local size
-  nonce=$1 num_chunks=$2 input_error= variables=()
+  nonce=$1 num_chunks=$2 input_error='' variables=()
   shift 2
   exec 8</dev/null
   if ((num_chunks)); then
@@ -79,23 +80,25 @@ take_request() { # reads the texts after the line of the words $@; opens the sta
     rm -f "$input"
   fi
   shift "$num_chunks"
-  take folder "$1"
-  take command "$2"
+  take "$1"
+  folder=$decoded
+  take "$2"
+  command=$decoded
   for size in "${@:3}"; do
-    take variable "$size"
-    variables+=("$variable")
+    take "$size"
+    variables+=("$decoded")
   done
 }
 
 run_request() {
   (
-    trap - $signals
+    trap - "${signals[@]}"
     if [[ $input_error ]]; then
       echo "bash: standard input: ${input_error##*: }"
       exit 1
     fi
     cd -- "$folder" || {
-      reason=$(cd -- "$folder" 2>&1)
+      reason=$(cd -- "$folder" 2>&1 || :)
       echo "bash: cd: $folder: ${reason##*: }"
       exit 1
     }
@@ -133,9 +136,9 @@ while :; do
     }
     runner=
   done
-  read -r line || exit
-  if [[ $line ]]; then
-    take_request $line
+  read -r -a words || exit
+  if ((${#words[@]})); then
+    take_request "${words[@]}"
     run_request &
     runner=$!
     exec 8<&-
