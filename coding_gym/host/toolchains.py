@@ -42,7 +42,7 @@ def find_toolchain(language: str) -> Toolchain:
     folder is private. An unknown language needs no mounts.
 
     Args:
-        language: ``c``, ``go``, ``java``, ``javascript``, ``rust``, or any other.
+        language: ``c``, ``go``, ``java``, ``javascript``, ``rust``, or another name.
     """
     programs, packages = _LANGUAGES.get(language, ((), ""))
     folders: dict[str, Path] = {}

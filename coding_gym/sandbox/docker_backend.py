@@ -237,7 +237,7 @@ class _Container(Channel):
     def __init__(self, engine: Engine, image: DaemonImage, spec: SandboxSpec) -> None:
         with engine.errors_as("start a container"), contextlib.ExitStack() as cleanup:
             options = _create_options(engine, image, spec)
-            self._id = engine.api.create_container(image.name, **options)["Id"]
+            self._id = engine.api.create_container(image.image_id, **options)["Id"]
             cleanup.callback(engine.remove, self._id)
             with _files(image, spec) as archive:
                 engine.api.put_archive(self._id, "/", archive)

@@ -137,7 +137,7 @@ def _connect_once(url: str) -> None:
 class DaemonImage(NamedTuple):
     """An image: id, variables, user of commands, bash's content, files of /etc by name."""
 
-    name: str
+    image_id: str
     env: Mapping[str, str]
     user: ImageUser
     bash: bytes

@@ -1,5 +1,5 @@
 #!/bin/bash
-# Process 1 of a container runs this script; a fork of it, the runner, runs each command. Commands
+# Process 1 of a container runs this script; its fork, the runner, runs each command. Commands
 # can neither read nor trace these two processes.
 #
 # A request is a line `NONCE NUM_CHUNKS SIZE...` and then texts of those sizes, in bytes: chunks of
@@ -53,13 +53,13 @@ reply() { # writes the exit code $1, the number $2 of leftover processes, and th
   echo "$nonce $1 $2 $num_out_of_memory${3:+ $3}"
 }
 
-take() { # reads the next text, of $1 bytes, into the variable `decoded`
+read_text() { # reads the next text, of $1 bytes, into the variable `decoded`
   local escaped=
   (($1 == 0)) || read -r -N "$1" escaped || exit
   printf -v decoded %b "$escaped"
 }
 
-take_input() { # reads chunks of the sizes $@ into the file $input; sets input_error
+read_input() { # reads chunks of the sizes $@ into the file $input; sets input_error
   local size escaped
   : >"$input"
   for size; do
@@ -69,23 +69,23 @@ take_input() { # reads chunks of the sizes $@ into the file $input; sets input_e
   done
 }
 
-take_request() { # reads the texts after the line with words $@; opens the standard input as 8
+read_request() { # reads the texts after the line with words $@; opens the standard input as 8
   local size
   nonce=$1 num_chunks=$2 input_error='' variables=()
   shift 2
   exec 8</dev/null
   if ((num_chunks)); then
-    take_input "${@:1:num_chunks}"
+    read_input "${@:1:num_chunks}"
     [[ $input_error ]] || exec 8<"$input"
     rm -f "$input"
   fi
   shift "$num_chunks"
-  take "$1"
+  read_text "$1"
   folder=$decoded
-  take "$2"
+  read_text "$2"
   command=$decoded
   for size in "${@:3}"; do
-    take "$size"
+    read_text "$size"
     variables+=("$decoded")
   done
 }
@@ -138,7 +138,7 @@ while :; do
   done
   read -r -a words || exit
   if ((${#words[@]})); then
-    take_request "${words[@]}"
+    read_request "${words[@]}"
     run_request &
     runner=$!
     exec 8<&-

@@ -173,7 +173,12 @@ def unprivileged_owner() -> tuple[int, int]:
 
 
 def outside_id(kind: str, number: int) -> int | None:
-    """Returns the uid or gid outside this user namespace; None if it is not mapped."""
+    """Returns the id outside this user namespace of an inner id; None if it is not mapped.
+
+    Args:
+        kind: ``uid`` or ``gid``.
+        number: The inner id.
+    """
     for line in Path(f"/proc/self/{kind}_map").read_text(encoding="ascii").splitlines():
         first, outside, count = (int(field) for field in line.split())
         if first <= number < first + count:

@@ -19,7 +19,7 @@ from coding_gym.sandbox.inside import files
 # The uid of sandboxes that root opens. Debian, RHEL and systemd (docs/UIDS-GIDS.md) assign neither
 # it nor the following uids, which `landlock` uses, to accounts or services.
 UNPRIVILEGED = 60706
-_PREFIX = "coding-gym-process-"  # a prefix that users do not choose
+_PREFIX = "coding-gym-process-"  # unlikely in names that users choose
 
 # atexit runs the last registration first: this one runs after `zygotes` has stopped its zygotes.
 _at_exit = contextlib.ExitStack()

@@ -173,7 +173,7 @@ class Channel:
             raise EOFError(f"it cannot listen at port {port}")
 
     def shut(self) -> None:
-        """Starts the end of the sandbox, and does not wait for it."""
+        """Tells the first process to end the sandbox, and does not wait."""
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_WR)
 
@@ -375,7 +375,7 @@ class ServedSandbox(Sandbox):
 
 
 def host_path_of(path: str, host_paths: Mapping[str, str]) -> str:
-    """Returns the host path of a path at or below a path of the spec; other paths unchanged."""
+    """Returns the host path of a path at or below one of the spec's; other paths unchanged."""
     # Without empty parts and `.`; the kernel must resolve `..`.
     plain_path = _REDUNDANT.sub("/", path)
     for target in sorted(host_paths, key=len, reverse=True):

@@ -119,9 +119,9 @@ class Zygote:
         if self._stopped:
             return
         self._stopped = True
-        with contextlib.suppress(OSError):  # the zygote hung up first
+        with contextlib.suppress(OSError):  # the zygote closed the channel first
             self._control.shutdown(socket.SHUT_RDWR)
-        # The server sees the end of its channel, even if a fork of this process holds it as well.
+        # The server sees the end of its channel, even if a fork of this process also holds it.
         # If the server hangs, killing its parent kills it.
         try:
             self._process.wait(_STOP_TIMEOUT_S)
@@ -225,5 +225,5 @@ def stop_zygotes() -> None:
     for key, lock in tuple(_locks.items()):
         if key[0] == os.getpid():
             with lock:
-                for stopped in _zygotes.pop(key, ()):
-                    stopped.stop()
+                for handle in _zygotes.pop(key, ()):
+                    handle.stop()

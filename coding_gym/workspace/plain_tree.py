@@ -41,7 +41,7 @@ def copy_files(folder: Path, into: Path) -> None:
 
 
 def write_files(task: Task, tree: FilesTree, into: Path) -> None:
-    """Writes the files of a row; raises InvalidTaskError if a path leads out of the tree."""
+    """Writes the files of a row; raises InvalidTaskError if a path is invalid or leads out."""
     for name, text in tree.files.items():
         label = f"task {task.task_id}: field 'files' has"
         if not _is_inside(name):
@@ -110,7 +110,7 @@ def _is_inside(name: str) -> bool:
         bool(parts)
         and not path.is_absolute()
         and not {"..", ".git"} & set(parts)
-        and ("\0" not in name)
+        and "\0" not in name
     )
 
 

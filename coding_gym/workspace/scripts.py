@@ -1,4 +1,4 @@
-"""Runs the shell scripts of this folder in sandboxes."""
+"""Reads the shell scripts of this folder, and runs ``base_git.sh`` in sandboxes."""
 
 from importlib.resources import files
 

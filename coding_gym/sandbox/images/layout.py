@@ -123,7 +123,7 @@ def read_manifest(layout: Path) -> Manifest:
         ):
             raise InvalidArgumentError(
                 f"{layout} must hold one image for one platform; copy that image: "
-                f"skopeo copy oci:{layout} oci:FOLDER (oci:{layout}:NAME where it has names)"
+                f"skopeo copy oci:{layout} oci:FOLDER (oci:{layout}:NAME if its images have names)"
             )
         return _manifest(layout, document)
     except InvalidArgumentError:
@@ -186,7 +186,7 @@ class ImageUser:
     Attributes:
         uid: User id in the sandbox.
         gid: Group id in the sandbox.
-        name: Its name in the image; the uid if it has no name.
+        name: The user's name in the image; the uid if the image names no such user.
     """
 
     uid: int
@@ -198,7 +198,7 @@ def find_user(name_or_id: str, read: Callable[[str], bytes]) -> ImageUser:
     """Returns the user that an image's configuration names.
 
     Args:
-        name_or_id: ``name``, ``uid``, either with ``:group`` or ``:gid``; "" for root.
+        name_or_id: A name or uid, optionally with ``:group`` or ``:gid``; "" for root.
         read: Returns the content of a named file in the image's ``/etc``; empty if it is missing.
 
     Raises:

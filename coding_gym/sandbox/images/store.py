@@ -39,7 +39,7 @@ _SCHEMA = 3
 _MAX_LAYERS = 140
 _MAX_BYTES = 64 << 30
 _TIMEOUT_S = 3600.0
-BUILT = "/opt/built"
+BUILT = "/opt/built"  # in sandboxes, as the next path
 _LAYER = "/opt/layer"
 _WHITEOUT, _OPAQUE, _RESERVED_PREFIX = ".wh.", ".wh..wh..opq", ".wh..wh."
 
@@ -60,7 +60,7 @@ def build_sandbox(
     Args:
         backend: Opens the sandbox.
         spec: The spec, to which mounts of the folders are added.
-        folders: Host folders by path inside, such as `BUILT`; missing folders are created.
+        folders: Host folders by path in the sandbox, such as `BUILT`; missing ones are created.
 
     Raises:
         SandboxError: As `SandboxBackend.open`.
@@ -111,7 +111,8 @@ def unpack_image(image: str, backend: SandboxBackend) -> Image:
         SandboxError: The image cannot be unpacked for another reason, such as a full disk.
     """
     try:
-        return _unpack(layout := find_image(image), backend)
+        layout = find_image(image)
+        return _unpack(layout, backend)
     except FileNotFoundError as error:
         raise InvalidArgumentError(
             f"image {image!r} is incomplete: {error}; remove {layout}, and pull the image again"

@@ -308,7 +308,7 @@ def open_without_magic(path: str, flags: int, mode: int = 0) -> int:
 
 
 def personality(value: int) -> int:
-    """Sets the execution domain, which commands inherit, and returns the previous one."""
+    """Sets the execution domain, which commands inherit, and returns the previous domain."""
     return call("personality", value)
 
 
