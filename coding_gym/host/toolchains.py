@@ -1,4 +1,4 @@
-"""Finds compilers and runtimes on this machine, and their mounts in a sandbox; not Python's."""
+"""Finds compilers and runtimes other than Python on this machine; makes their mounts."""
 
 import shutil
 from collections.abc import Mapping

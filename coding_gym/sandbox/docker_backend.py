@@ -40,7 +40,7 @@ DEFAULT_IMAGE = "python:3.11"
 # descriptors and environment even from commands of the same user (`would_dump`, fs/exec.c).
 _BASH = "/.coding_gym/bash"
 _LOOP = (_BASH, "-c", Path(__file__).with_name("loop.sh").read_text(encoding="utf-8"), "bash")
-_NUM_OWN_PROCESSES = 2  # process 1 and the runner of loop.sh
+_NUM_LOOP_PROCESSES = 2  # process 1 and the runner of loop.sh
 _KILL, _KILLED = b"\n", b" killed\n"
 _SCRIPT_TIMEOUT_S = 120.0
 _SEND_TIMEOUT_S, _SLOWEST_BYTES_PER_S = 20.0, 2 << 20
@@ -192,7 +192,7 @@ def _create_options(engine: Engine, image: DaemonImage, spec: SandboxSpec) -> di
         "network_mode": "none",
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges:true"],
-        "pids_limit": limits.num_processes + _NUM_OWN_PROCESSES,
+        "pids_limit": limits.num_processes + _NUM_LOOP_PROCESSES,
         "mem_limit": limits.memory_bytes,
         "memswap_limit": limits.memory_bytes,
         "shm_size": limits.disk_bytes,

@@ -23,7 +23,7 @@ pause() { # waits four milliseconds
   read -r -t 0.004 -u 9
 }
 
-count_running() { # counts all processes except this one and process 1
+count_running() { # counts all processes except this process and process 1
   local entry line
   num_running=0
   for entry in /proc/[0-9]*; do

@@ -146,7 +146,7 @@ def from_stdin(run: Run) -> Run:
 
 
 def check_path(path: str) -> None:
-    """Raises InvalidArgumentError for an invalid path, OSError for one that is too long."""
+    """Raises InvalidArgumentError for an invalid path, OSError for a path that is too long."""
     if not is_passable(path):
         raise InvalidArgumentError(
             f"a path must be non-empty, Unicode and free of NUL bytes, got {path[:80]!r}"

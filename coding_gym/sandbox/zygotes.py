@@ -74,7 +74,7 @@ class Zygote:
         poll = select.poll()
         try:
             poll.register(self._control, select.POLLRDHUP)
-        except ValueError:  # another thread closed it just now
+        except ValueError:  # another thread has just closed the channel
             return False
         if poll.poll(0):
             self.stop()
@@ -180,8 +180,8 @@ class Zygote:
 # With the process id, because a fork starts separate zygotes.
 _Key = tuple[int, Kind, int, int, Preload | None]
 _locks: dict[_Key, threading.Lock] = {}  # one start can take half a minute
-# Only the last zygote of a key opens sandboxes. The previous ones replied late, were interrupted or
-# ended; their sandboxes may still be open.
+# Only the last zygote of a key opens sandboxes. Its previous zygotes replied late, were
+# interrupted or ended; their sandboxes may still be open.
 _zygotes: dict[_Key, list[Zygote]] = {}
 
 

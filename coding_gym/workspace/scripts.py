@@ -36,8 +36,8 @@ def run_base_git(
     """Runs ``base_git.sh`` in a sandbox of a template.
 
     Args:
-        sandbox: The sandbox.
-        action: The function of the script.
+        sandbox: Opened from the spec of the template.
+        action: The function of the script to run.
         timeout_s: As for `Sandbox.run`.
         max_output_bytes: As for `Sandbox.run`.
         stdin: As for `Sandbox.run`.

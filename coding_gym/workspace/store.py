@@ -33,7 +33,7 @@ from coding_gym.workspace.template import BASE_GIT, Template
 
 # Part of every key; increase it whenever the result of a build changes.
 _SCHEMA = 4
-_FACTS = "template.json"
+_METADATA = "template.json"
 _MAX_RECENT = 4096
 
 
@@ -119,14 +119,14 @@ class TemplateStore:
         identity, base = environment(task)
         key = content_key(_SCHEMA, digest, identity, self._backend.owner(), self._backend.name)
         folder = self._templates.get(key, partial(self._build, task, digest, base))
-        facts = json.loads((folder / _FACTS).read_text())
+        metadata = json.loads((folder / _METADATA).read_text())
         # Commits of a policy get the date of the base, so that their shas are reproducible.
-        dates = {"GIT_AUTHOR_DATE": facts["date"], "GIT_COMMITTER_DATE": facts["date"]}
+        dates = dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), metadata["date"])
         spec = _with_tree(base, folder)
         return Template(
             key=key,
             spec=replace(spec, env={**spec.env, **dates}),
-            base_commit=facts["base_commit"],
+            base_commit=metadata["base_commit"],
             plans=self._folder / "plans",
         )
 
@@ -138,8 +138,8 @@ class TemplateStore:
             )
         seal(checkout, base.layers, owner)
         store_index(checkout, self._refreshed_index(task, _with_tree(base, folder)), owner)
-        facts = {"base_commit": checkout.commit, "date": checkout.date.isoformat()}
-        (folder / _FACTS).write_text(json.dumps(facts))
+        metadata = {"base_commit": checkout.commit, "date": checkout.date.isoformat()}
+        (folder / _METADATA).write_text(json.dumps(metadata))
 
     def _environment_in_image(self, task: Task) -> tuple[str, SandboxSpec]:
         """Returns the identity of a template in an image, and its spec without the tree."""

@@ -28,7 +28,7 @@ ARCHITECTURE = _ARCHITECTURES.get(platform.machine(), platform.machine())
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _NAME = re.compile(r"\w[\w.:@/-]*")
 _MAX_ETC_BYTES = 4 << 20  # size limit of a file such as /etc/passwd
-# The largest uid: the next one, (uid_t) -1, means "no change".
+# The largest uid: the next number, (uid_t) -1, means "no change".
 _MAX_ID = (1 << 32) - 2
 # Errors of reading a document that is missing or has values of wrong types.
 _READ_ERRORS = (

@@ -80,7 +80,7 @@ def enter_root() -> None:
         sc.pivot(ROOT, OLD[1:])
 
 
-def mount_own_folders(request: SandboxRequest, mount_names: MountNames) -> None:
+def mount_private_folders(request: SandboxRequest, mount_names: MountNames) -> None:
     """Mounts the private folders of a sandbox: workspace, /tmp, home, terminals, /proc."""
     upper, work = (
         f"{OLD}{upper_folder(request, mount_names)}/{name}" for name in ("upper", "work")
@@ -132,7 +132,7 @@ def mount_overlay(
 
 
 class Times:
-    """Modification times of folders in which the set-up makes entries; it restores them.
+    """Stores and restores the times of folders in which the set-up makes entries.
 
     Args:
         root_mtime: Time of the root, in seconds since the epoch.
