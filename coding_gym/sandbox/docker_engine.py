@@ -35,7 +35,7 @@ class Engine:
     """A connection to a daemon.
 
     Args:
-        host: The address, such as ``unix:///run/docker.sock``; "" for the DOCKER_* variables.
+        host: The address, such as ``unix:///run/docker.sock``; "" to read the DOCKER_* variables.
 
     Attributes:
         url: The daemon's address.

@@ -58,7 +58,7 @@ def write_files(task: Task, tree: FilesTree, into: Path) -> None:
 
 
 def reverse_apply(task: Task, patch: str, tree: Path) -> None:
-    """Reverses a patch in a repository; git changes nothing outside it.
+    """Reverses a patch in a repository; git changes nothing outside the repository.
 
     Raises:
         InvalidTaskError: The patch does not fit the files, or leads out of the tree.

@@ -90,7 +90,7 @@ class BoundedOutput:
             del self._tail[: len(self._tail) - self._max_tail]
 
     def parts(self) -> tuple[bytes, bytes]:
-        """Returns head and tail; together they are all added bytes if none were dropped."""
+        """Returns head and tail, which together are all added bytes unless bytes were dropped."""
         return bytes(self._head), bytes(self._tail[max(0, len(self._tail) - self._max_tail) :])
 
 
