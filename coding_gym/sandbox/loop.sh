@@ -8,7 +8,7 @@
 # `NONCE EXIT_CODE NUM_LEFTOVERS NUM_OUT_OF_MEMORY`. An empty line ends the command; its reply has
 # a fifth word, `killed`, and may follow the runner's reply. End-of-file ends the container.
 
-has_lc_all=${LC_ALL+yes} old_lc_all=${LC_ALL-}
+environment=$(unset PWD OLDPWD; export -p)
 LC_ALL=C
 input=/dev/shm/.coding_gym
 exec 2>/dev/null 9<> <(:) # runners write to 9 when they end
@@ -103,10 +103,10 @@ run_request() {
       exit 1
     }
     unset OLDPWD
-    if [[ $has_lc_all ]]; then LC_ALL=$old_lc_all; else unset LC_ALL; fi
-    prefix=()
-    ((${#variables[@]})) && prefix=(env -- "${variables[@]}")
-    exec "${prefix[@]}" bash -c -- "$command"
+    set -- env -- "${variables[@]}" bash -c -- "$command"
+    ((${#variables[@]})) || shift 2
+    eval "$environment" 2>/dev/null # this script may have changed variables of the same names
+    exec "$@"
     # The output is opened again, because flags that one command sets must not affect the next.
   ) <&8 8<&- 9<&- >/proc/self/fd/1 2>&1
   exit_code=$?

@@ -59,6 +59,13 @@ def test_commands_have_the_images_user_and_variables(engine: Engine, make_layer:
     assert result.output == "1234\n1234\n1234\ncoder /of/spec:/bin:/of/image spec\n"
 
 
+def test_variables_can_have_names_that_the_loop_uses(backend: DockerBackend) -> None:
+    env = dict.fromkeys(("command", "folder", "input", "nonce"), "x")
+    with backend.open(SandboxSpec(env=env)) as sandbox:
+        result = sandbox.run("echo $command $folder $input $nonce", env={"variables": "y"})
+    assert result.output == "x x x x\n"
+
+
 def test_commands_of_a_root_image_run_as_an_ordinary_user(backend: DockerBackend) -> None:
     with backend.open(SandboxSpec(image=NAME)) as sandbox:
         uid, name = sandbox.run("id -u; id -un").output.split()
