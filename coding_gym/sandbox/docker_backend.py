@@ -64,7 +64,7 @@ _ERRNO_BY_TEXT = {os.strerror(number): number for number in errno.errorcode}
 
 
 class DockerBackend:
-    """Sandboxes in containers, each with one loop that runs its commands.
+    """Sandboxes in containers, in each of which ``loop.sh`` runs the commands.
 
     Covered: files, processes, the network, capabilities, system calls (the daemon's filter),
     memory, the number of processes. Not covered: the size of files in the workspace and in home

@@ -156,7 +156,7 @@ class LandlockBackend:
             )
         if self._version() < _OLDEST_ABI:
             raise SandboxUnavailableError(
-                f"Landlock of this kernel has version {self._version()}, less than {_OLDEST_ABI}",
+                f"Landlock must have version {_OLDEST_ABI} or later, got {self._version()}",
                 "use Linux 5.19 or later, with `landlock` in the `lsm=` list of the kernel's "
                 "command line",
             )

@@ -142,7 +142,7 @@ def blob_path(layout: Path, digest: str) -> Path:
         OSError: There is no such file.
     """
     if not _DIGEST.fullmatch(digest):
-        raise InvalidArgumentError(f"{layout}: {digest!r} is not a sha256 digest")
+        raise InvalidArgumentError(f"a digest in {layout} must be sha256:…, got {digest!r}")
     path = (layout / "blobs" / digest.replace(":", "/")).resolve()
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
