@@ -91,10 +91,10 @@ def _check_sources(spec: SandboxSpec) -> None:
 def check_snapshot(snapshot: Snapshot, *, backend: str, spec: SandboxSpec) -> None:
     """Raises InvalidArgumentError if a snapshot is of another backend or spec."""
     if (snapshot.backend, snapshot.spec) != (backend, spec):
-        equality = "an equal" if snapshot.spec == spec else "another"
         raise InvalidArgumentError(
             f"the snapshot must be of a {backend!r} sandbox with an equal spec, got "
-            f"{snapshot.backend!r} with {equality} spec; use the snapshot's backend and spec"
+            f"{snapshot.backend!r} with {'an equal' if snapshot.spec == spec else 'another'} spec; "
+            "open a sandbox with the snapshot's backend and spec"
         )
 
 

@@ -122,12 +122,12 @@ class DockerBackend:
 
 
 @contextlib.contextmanager
-def _image_errors(requested: str) -> Iterator[None]:
-    """Converts SandboxUnavailableError to InvalidArgumentError if the image was requested."""
+def _image_errors(image: str) -> Iterator[None]:
+    """Converts SandboxUnavailableError to InvalidArgumentError if a caller named the image."""
     try:
         yield
     except SandboxUnavailableError as error:
-        if requested:
+        if image:
             raise InvalidArgumentError(str(error)) from error
         raise
 

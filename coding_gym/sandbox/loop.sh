@@ -19,9 +19,7 @@ signals=(HUP INT QUIT ILL TRAP ABRT BUS FPE USR1 SEGV USR2 PIPE ALRM TERM XCPU X
 trap '' "${signals[@]}"
 set -m
 
-pause() { # waits four milliseconds
-  read -r -t 0.004 -u 9
-}
+pause() { read -r -t 0.004 -u 9; } # waits four milliseconds
 
 count_running() { # counts all processes except this process and process 1
   local entry line

@@ -74,9 +74,9 @@ write_diff() {
     compare --binary --full-index > result
 }
 
-# Removes from `new` the paths that the base's ignore files name, and those that cannot be part of
-# a repair: large files, core dumps, and folders with a repository or a virtual environment and
-# without files of the base. Lists the latter in `excluded`.
+# Removes from `new` the paths that the base's ignore files name. Moves paths that cannot be part of
+# a repair to `excluded`: large files, core dumps, and folders with a repository or a virtual
+# environment and without files of the base.
 select_new() {
     # With `./`, git does not read a name that starts with a colon as a pattern.
     sed -z 's,^,./,' new |

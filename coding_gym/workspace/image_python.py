@@ -102,8 +102,8 @@ class ImagePythons:
                 "as /opt/venv/bin/python"
             )
         # The last match, because Python may print warnings before its path.
-        before, _, python = result.output.rpartition("python:")
-        if before.strip().endswith("nameless"):
+        messages, _, python = result.output.rpartition("python:")
+        if messages.strip().endswith("nameless"):
             # A script, because a Python that starts through a link may not find its environment.
             script = folder / _BIN / "python"
             script.parent.mkdir()

@@ -1,6 +1,6 @@
 """Unpacks images: each layer once per owning user, shared by all images that have the layer.
 
-Whiteout files mark what a layer removes (https://github.com/opencontainers/image-spec,
+Whiteout files mark removed files (https://github.com/opencontainers/image-spec,
 ``layer.md``): an empty file ``.wh.NAME`` removes NAME of lower layers, and an opaque whiteout,
 ``.wh..wh..opq``, removes all entries of lower layers in its folder. An overlay uses a character
 device 0:0 and an extended attribute in place of these files.

@@ -1,8 +1,7 @@
 #!/bin/bash
-# Unpacks the layer CG_LAYER (a plain, gzip or zstd tar) into the folder CG_INTO, in a sandbox.
-#
-# CG_MAX is the maximum size of the tar in bytes. The exit code is 127 if a program is missing.
-# After a failure, the last line of output is the reason.
+# Unpacks the layer CG_LAYER (a plain, gzip or zstd tar of at most CG_MAX bytes) into the folder
+# CG_INTO, in a sandbox. The exit code is 127 if a program is missing. After a failure, the last line
+# of output is the reason.
 case $(head -c 4 "$CG_LAYER" | od -An -tx1) in
     ' 1f 8b'*) reader=(gzip -dc) ;;
     ' 28 b5 2f fd') reader=(zstd -dcq) ;;

@@ -242,7 +242,7 @@ def raise_oom_score(value: int) -> None:
 
 
 def prctl(option: int, *arguments: int) -> None:
-    """Sets an attribute of this process; see the manual page of that name."""
+    """Sets an attribute of this process by the system call of this name."""
     call("prctl", option, *(*arguments, 0, 0, 0, 0)[:4])
 
 
