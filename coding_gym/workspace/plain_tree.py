@@ -41,7 +41,7 @@ def copy_files(folder: Path, into: Path) -> None:
 
 
 def write_files(task: Task, tree: FilesTree, into: Path) -> None:
-    """Writes the files of a row; raises InvalidTaskError if a path is invalid or leads out."""
+    """Writes a row's files; raises InvalidTaskError if a path is invalid or leaves the tree."""
     for name, text in tree.files.items():
         label = f"task {task.task_id}: field 'files' has"
         if not _is_inside(name):
