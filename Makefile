@@ -52,7 +52,7 @@ check: $(VENV)/.installed ## lint and types
 	@$(BIN)/ruff check .
 	@$(BIN)/ruff format --check .
 	@$(BIN)/biome check --error-on-warnings
-	@$(BIN)/shellcheck coding_gym/workspace/*.sh .ci/run
+	@$(BIN)/shellcheck coding_gym/workspace/*.sh coding_gym/sandbox/*.sh coding_gym/sandbox/images/*.sh .ci/run
 	@$(BIN)/mypy
 
 format: $(VENV)/.installed ## fix what ruff and Biome can fix

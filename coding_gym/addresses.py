@@ -10,7 +10,7 @@ _PASSWORD = re.compile(r"(?<=://)[^/\s]*@")
 def is_url(repository: str, *, base: Path | None = None) -> bool:
     """Returns whether ``repository`` is a remote address: a URL or ``user@host:path``.
 
-    False if a local path has this name.
+    Returns False if a local path has this name.
 
     Args:
         repository: A URL or a path.
@@ -25,7 +25,7 @@ def is_url(repository: str, *, base: Path | None = None) -> bool:
 
 
 def find_repository(path: str | Path, *, base: Path | None = None) -> Path | None:
-    """Returns the real path of a git repository on this machine, bare or not, or None.
+    """Returns the real path of a local git repository, also a bare one; None if there is none.
 
     Args:
         path: The path; ``~`` is the home folder.

@@ -93,11 +93,11 @@ def default_interpreter() -> Interpreter:
 def find_interpreter(version: str) -> Interpreter:
     """Returns an installed CPython with a GIL of a version such as ``"3.9"`` or ``"3.9.18"``.
 
-    The running Python is returned if it is one. Otherwise the installations of pyenv, uv,
-    the system and PATH are searched, in this order.
+    The Python of this process is returned if it has this version. Otherwise the installations of
+    pyenv, uv, the system and PATH are searched, in this order.
 
     Raises:
-        InvalidArgumentError: ``version`` does not have one of these two forms.
+        InvalidArgumentError: ``version`` has neither of these two forms.
         SandboxUnavailableError: There is no such Python; the message has the folders and remedies.
     """
     match = _VERSION.fullmatch(version)

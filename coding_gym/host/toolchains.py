@@ -1,4 +1,4 @@
-"""Finds compilers and runtimes on this machine, and their mounts in a sandbox; not Python's."""
+"""Finds compilers and runtimes other than Python on this machine; makes their mounts."""
 
 import shutil
 from collections.abc import Mapping
@@ -42,7 +42,7 @@ def find_toolchain(language: str) -> Toolchain:
     folder is private. An unknown language needs no mounts.
 
     Args:
-        language: ``c``, ``go``, ``java``, ``javascript``, ``rust``, or any other.
+        language: ``c``, ``go``, ``java``, ``javascript``, ``rust``, or another name.
     """
     programs, packages = _LANGUAGES.get(language, ((), ""))
     folders: dict[str, Path] = {}

@@ -1,8 +1,8 @@
 """Sandboxes, which run commands in isolation: one contract, interchangeable backends.
 
-Read `protocol` first: the contract that every backend keeps, and the promises beyond it. `spec`
-describes a sandbox, `select` finds a backend by name, and docs/reference/sandboxes.md lists the
-promises of each. There are three backends:
+Read `protocol` first: the contract of all backends, and the promises that a backend may lack.
+`spec` describes a sandbox, `select` finds a backend by name, and docs/reference/sandboxes.md lists
+the promises of each backend. There are three backends:
 
     ``namespace``   namespaces and an overlay, cloned by a zygote process
     ``landlock``    a private copy of the files, a separate uid and Landlock rules

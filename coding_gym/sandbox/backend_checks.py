@@ -92,8 +92,9 @@ def check_snapshot(snapshot: Snapshot, *, backend: str, spec: SandboxSpec) -> No
     """Raises InvalidArgumentError if a snapshot is of another backend or spec."""
     if (snapshot.backend, snapshot.spec) != (backend, spec):
         raise InvalidArgumentError(
-            f"the snapshot must be of a {backend!r} sandbox with an equal spec, got one of a "
-            f"{snapshot.backend!r} sandbox; open a sandbox with its backend and spec"
+            f"the snapshot must be of a {backend!r} sandbox with an equal spec, got "
+            f"{snapshot.backend!r} with {'an equal' if snapshot.spec == spec else 'another'} spec; "
+            "open a sandbox with the snapshot's backend and spec"
         )
 
 

@@ -40,7 +40,7 @@ DEFAULT_IMAGE = "python:3.11"
 # descriptors and environment even from commands of the same user (`would_dump`, fs/exec.c).
 _BASH = "/.coding_gym/bash"
 _LOOP = (_BASH, "-c", Path(__file__).with_name("loop.sh").read_text(encoding="utf-8"), "bash")
-_NUM_OWN_PROCESSES = 2  # process 1 and the runner of loop.sh
+_NUM_LOOP_PROCESSES = 2  # process 1 and the runner of loop.sh
 _KILL, _KILLED = b"\n", b" killed\n"
 _SCRIPT_TIMEOUT_S = 120.0
 _SEND_TIMEOUT_S, _SLOWEST_BYTES_PER_S = 20.0, 2 << 20
@@ -64,7 +64,7 @@ _ERRNO_BY_TEXT = {os.strerror(number): number for number in errno.errorcode}
 
 
 class DockerBackend:
-    """Sandboxes in containers, each with one loop that runs its commands.
+    """Sandboxes in containers, in each of which ``loop.sh`` runs the commands.
 
     Covered: files, processes, the network, capabilities, system calls (the daemon's filter),
     memory, the number of processes. Not covered: the size of files in the workspace and in home
@@ -122,12 +122,12 @@ class DockerBackend:
 
 
 @contextlib.contextmanager
-def _image_errors(requested: str) -> Iterator[None]:
-    """Converts SandboxUnavailableError to InvalidArgumentError if the image was requested."""
+def _image_errors(image: str) -> Iterator[None]:
+    """Converts SandboxUnavailableError to InvalidArgumentError if a caller named the image."""
     try:
         yield
     except SandboxUnavailableError as error:
-        if requested:
+        if image:
             raise InvalidArgumentError(str(error)) from error
         raise
 
@@ -192,7 +192,7 @@ def _create_options(engine: Engine, image: DaemonImage, spec: SandboxSpec) -> di
         "network_mode": "none",
         "cap_drop": ["ALL"],
         "security_opt": ["no-new-privileges:true"],
-        "pids_limit": limits.num_processes + _NUM_OWN_PROCESSES,
+        "pids_limit": limits.num_processes + _NUM_LOOP_PROCESSES,
         "mem_limit": limits.memory_bytes,
         "memswap_limit": limits.memory_bytes,
         "shm_size": limits.disk_bytes,
@@ -237,7 +237,7 @@ class _Container(Channel):
     def __init__(self, engine: Engine, image: DaemonImage, spec: SandboxSpec) -> None:
         with engine.errors_as("start a container"), contextlib.ExitStack() as cleanup:
             options = _create_options(engine, image, spec)
-            self._id = engine.api.create_container(image.name, **options)["Id"]
+            self._id = engine.api.create_container(image.image_id, **options)["Id"]
             cleanup.callback(engine.remove, self._id)
             with _files(image, spec) as archive:
                 engine.api.put_archive(self._id, "/", archive)

@@ -17,7 +17,7 @@ from coding_gym.sandbox.inside.fixed import USER
 from coding_gym.sandbox.protocol import Promise
 
 LABELS = {"coding_gym": ""}  # for `docker container prune --filter label=coding_gym`
-# Which system calls are refused depends on the daemon; Podman allows user namespaces.
+# The daemon's settings determine the refused system calls; Podman allows user namespaces.
 _MISSING = (Promise.DISK_LIMIT, Promise.INODE_LIMIT, Promise.OWN_PYTHON, Promise.SYSTEM_CALLS)
 _BY_SETTING = {"MemoryLimit": Promise.MEMORY_LIMIT, "PidsLimit": Promise.PROCESS_LIMIT}
 _BASHES = ("/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash")
@@ -35,7 +35,7 @@ class Engine:
     """A connection to a daemon.
 
     Args:
-        host: The address, such as ``unix:///run/docker.sock``; "" for the DOCKER_* variables.
+        host: The address, such as ``unix:///run/docker.sock``; "" to read the DOCKER_* variables.
 
     Attributes:
         url: The daemon's address.
@@ -137,7 +137,7 @@ def _connect_once(url: str) -> None:
 class DaemonImage(NamedTuple):
     """An image: id, variables, user of commands, bash's content, files of /etc by name."""
 
-    name: str
+    image_id: str
     env: Mapping[str, str]
     user: ImageUser
     bash: bytes

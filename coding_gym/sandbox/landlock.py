@@ -95,8 +95,7 @@ class LandlockBackend:
         """Opens a temporary sandbox, runs a command in it and closes it; never raises."""
         if (failure := failed_probe(self.open)) is not None:
             return failure
-        detail = f"Landlock {self._version()}: opened a sandbox with a separate user and "
-        detail += "ran a command"
+        detail = f"Landlock {self._version()}: ran a command in a sandbox with a separate user"
         return Probe(available=True, detail=detail, missing=_MISSING)
 
     def open(self, spec: SandboxSpec, *, snapshot: Snapshot | None = None) -> ServedSandbox:
@@ -156,7 +155,7 @@ class LandlockBackend:
             )
         if self._version() < _OLDEST_ABI:
             raise SandboxUnavailableError(
-                f"Landlock of this kernel has version {self._version()}, less than {_OLDEST_ABI}",
+                f"Landlock must have version {_OLDEST_ABI} or later, got {self._version()}",
                 "use Linux 5.19 or later, with `landlock` in the `lsm=` list of the kernel's "
                 "command line",
             )

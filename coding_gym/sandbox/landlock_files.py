@@ -15,7 +15,7 @@ from coding_gym.process_cache import ProcessCache
 from coding_gym.sandbox import layer_union
 from coding_gym.sandbox.inside.host_folders import PACKAGE_FOLDERS, THIRD_PARTY
 from coding_gym.sandbox.layer_union import IsIncluded, united
-from coding_gym.sandbox.ownership import cache_folder, make_folder, remove_own
+from coding_gym.sandbox.ownership import cache_folder, make_folder, remove_unless_fork
 from coding_gym.sandbox.served_sandbox import host_path_of
 from coding_gym.sandbox.spec import HOME, TMP, WORKDIR, Interpreter, SandboxSpec, environment
 
@@ -170,7 +170,7 @@ class _Copy:
 
     def __init__(self, source: Path, gid: int, is_included: IsIncluded) -> None:
         folder = make_folder("copies")
-        weakref.finalize(self, remove_own, folder, os.getpid())
+        weakref.finalize(self, remove_unless_fork, folder, os.getpid())
         os.chown(folder, -1, gid)
         folder.chmod(0o710)
         self.path = folder / source.name

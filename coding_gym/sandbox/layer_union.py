@@ -92,7 +92,7 @@ def set_metadata(path: Path, owner: tuple[int, int], mode: int, times_ns: tuple[
 
 
 def add_to(tar: tarfile.TarFile, layers: Sequence[Path], user: tuple[int, int]) -> None:
-    """Writes the union to a tar as the content of the workspace, owned by ``user``.
+    """Writes the union of layers to a tar as the workspace's content, owned by ``user``.
 
     Raises:
         OSError: A layer cannot be read.

@@ -1,4 +1,5 @@
-# Process 1 of a container runs this script; a fork of it, the runner, runs each command. Commands
+#!/bin/bash
+# Process 1 of a container runs this script; its fork, the runner, runs each command. Commands
 # can neither read nor trace these two processes.
 #
 # A request is a line `NONCE NUM_CHUNKS SIZE...` and then texts of those sizes, in bytes: chunks of
@@ -7,22 +8,20 @@
 # `NONCE EXIT_CODE NUM_LEFTOVERS NUM_OUT_OF_MEMORY`. An empty line ends the command; its reply has
 # a fifth word, `killed`, and may follow the runner's reply. End-of-file ends the container.
 
-has_lc_all=${LC_ALL+yes} old_lc_all=${LC_ALL-}
+environment=$(unset PWD OLDPWD; export -p)
 LC_ALL=C
 input=/dev/shm/.coding_gym
 exec 2>/dev/null 9<> <(:) # runners write to 9 when they end
 # Signals to the process group are for the command; without -m the command would ignore interrupts.
 # Process 1 must survive a write above the file size limit, and signals of commands: bash handles
 # these, so the kernel would deliver them to process 1 too.
-signals='HUP INT QUIT ILL TRAP ABRT BUS FPE USR1 SEGV USR2 PIPE ALRM TERM XCPU XFSZ VTALRM SYS'
-trap '' $signals
+signals=(HUP INT QUIT ILL TRAP ABRT BUS FPE USR1 SEGV USR2 PIPE ALRM TERM XCPU XFSZ VTALRM SYS)
+trap '' "${signals[@]}"
 set -m
 
-pause() { # waits four milliseconds
-  read -r -t 0.004 -u 9
-}
+pause() { read -r -t 0.004 -u 9; } # waits four milliseconds
 
-count_running() { # counts all processes except this one and process 1
+count_running() { # counts all processes except this process and process 1
   local entry line
   num_running=0
   for entry in /proc/[0-9]*; do
@@ -52,58 +51,60 @@ reply() { # writes the exit code $1, the number $2 of leftover processes, and th
   echo "$nonce $1 $2 $num_out_of_memory${3:+ $3}"
 }
 
-take() { # reads the next text, of $2 bytes, into the variable named $1
-  local taken=
-  (($2 == 0)) || read -r -N "$2" taken || exit
-  printf -v "$1" %b "$taken"
+read_text() { # reads the next text, of $1 bytes, into the variable `decoded`
+  local escaped=
+  (($1 == 0)) || read -r -N "$1" escaped || exit
+  printf -v decoded %b "$escaped"
 }
 
-take_input() { # reads chunks of the sizes $@ into the file $input; sets input_error
-  local size taken
+read_input() { # reads chunks of the sizes $@ into the file $input; sets input_error
+  local size escaped
   : >"$input"
   for size; do
-    read -r -N "$size" taken || exit
-    [[ $input_error ]] || printf %b "$taken" >>"$input" ||
+    read -r -N "$size" escaped || exit
+    [[ $input_error ]] || printf %b "$escaped" >>"$input" ||
       input_error="bash: $(printf x 2>&1 >>"$input")" # the reason of the failure
   done
 }
 
-take_request() { # reads the texts after the line of the words $@; opens the standard input as 8
+read_request() { # reads the texts after the line with words $@; opens the standard input as 8
   local size
-  nonce=$1 num_chunks=$2 input_error= variables=()
+  nonce=$1 num_chunks=$2 input_error='' variables=()
   shift 2
   exec 8</dev/null
   if ((num_chunks)); then
-    take_input "${@:1:num_chunks}"
+    read_input "${@:1:num_chunks}"
     [[ $input_error ]] || exec 8<"$input"
     rm -f "$input"
   fi
   shift "$num_chunks"
-  take folder "$1"
-  take command "$2"
+  read_text "$1"
+  folder=$decoded
+  read_text "$2"
+  command=$decoded
   for size in "${@:3}"; do
-    take variable "$size"
-    variables+=("$variable")
+    read_text "$size"
+    variables+=("$decoded")
   done
 }
 
 run_request() {
   (
-    trap - $signals
+    trap - "${signals[@]}"
     if [[ $input_error ]]; then
       echo "bash: standard input: ${input_error##*: }"
       exit 1
     fi
     cd -- "$folder" || {
-      reason=$(cd -- "$folder" 2>&1)
+      reason=$(cd -- "$folder" 2>&1 || :)
       echo "bash: cd: $folder: ${reason##*: }"
       exit 1
     }
     unset OLDPWD
-    if [[ $has_lc_all ]]; then LC_ALL=$old_lc_all; else unset LC_ALL; fi
-    prefix=()
-    ((${#variables[@]})) && prefix=(env -- "${variables[@]}")
-    exec "${prefix[@]}" bash -c -- "$command"
+    set -- env -- "${variables[@]}" bash -c -- "$command"
+    ((${#variables[@]})) || shift 2
+    eval "$environment" 2>/dev/null # this script may have changed variables of the same names
+    exec "$@"
     # The output is opened again, because flags that one command sets must not affect the next.
   ) <&8 8<&- 9<&- >/proc/self/fd/1 2>&1
   exit_code=$?
@@ -133,9 +134,9 @@ while :; do
     }
     runner=
   done
-  read -r line || exit
-  if [[ $line ]]; then
-    take_request $line
+  read -r -a words || exit
+  if ((${#words[@]})); then
+    read_request "${words[@]}"
     run_request &
     runner=$!
     exec 8<&-

@@ -173,11 +173,11 @@ def unprivileged_owner() -> tuple[int, int]:
 
 
 def outside_id(kind: str, number: int) -> int | None:
-    """Returns the uid or gid outside this user namespace; None if it is not mapped."""
+    """Returns a ``uid`` or ``gid`` as the parent namespace numbers it; None if it is not mapped."""
     for line in Path(f"/proc/self/{kind}_map").read_text(encoding="ascii").splitlines():
-        first, outside, count = (int(field) for field in line.split())
+        first, outer_first, count = (int(field) for field in line.split())
         if first <= number < first + count:
-            return outside + number - first
+            return outer_first + number - first
     return None
 
 

@@ -17,9 +17,9 @@ import platformdirs
 from coding_gym.sandbox.inside import files
 
 # The uid of sandboxes that root opens. Debian, RHEL and systemd (docs/UIDS-GIDS.md) assign neither
-# it nor the following uids, which `landlock` uses, to accounts or services.
+# this uid nor the following uids, which `landlock` uses, to accounts or services.
 UNPRIVILEGED = 60706
-_PREFIX = "coding-gym-process-"  # a prefix that users do not choose
+_PREFIX = "coding-gym-process-"  # unlikely in names that users choose
 
 # atexit runs the last registration first: this one runs after `zygotes` has stopped its zygotes.
 _at_exit = contextlib.ExitStack()
@@ -59,7 +59,7 @@ def process_folder(parent: Path, pid: int) -> Path:
     # in a fork that outlives this process.
     fcntl.flock(os.open(new_folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), fcntl.LOCK_EX)
     folder = new_folder.rename(parent / f"{_PREFIX}{new_folder.name.rpartition('-')[2]}")
-    _at_exit.callback(remove_own, folder, pid)
+    _at_exit.callback(remove_unless_fork, folder, pid)
     return folder
 
 
@@ -75,7 +75,7 @@ def _remove_unlocked(folder: Path) -> None:
             os.close(descriptor)
 
 
-def remove_own(folder: Path, pid: int) -> None:
+def remove_unless_fork(folder: Path, pid: int) -> None:
     """Removes a folder if this process has the id ``pid``, so that a fork removes nothing."""
     if os.getpid() == pid:
         remove_folder(folder)

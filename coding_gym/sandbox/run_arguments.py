@@ -21,7 +21,7 @@ _MAX_COMMAND_BYTES = 1 << 20
 # The longest argument of exec (MAX_ARG_STRLEN) without its NUL.
 MAX_ARGUMENT_BYTES = (128 << 10) - 1
 _MAX_PATH_BYTES = 4095  # of a system call (PATH_MAX), without its NUL
-# The usual limit of exec. JSON takes at most six bytes for one, so variables fit in a message.
+# The usual limit of exec. JSON encodes a byte as at most six bytes, so a message can hold them.
 _MAX_ENV_BYTES = 2 << 20
 # Reads a command from standard input, and runs it with empty standard input.
 _FROM_STDIN = (
@@ -146,7 +146,7 @@ def from_stdin(run: Run) -> Run:
 
 
 def check_path(path: str) -> None:
-    """Raises InvalidArgumentError for an invalid path, OSError for one that is too long."""
+    """Raises InvalidArgumentError for an invalid path, OSError for a path that is too long."""
     if not is_passable(path):
         raise InvalidArgumentError(
             f"a path must be non-empty, Unicode and free of NUL bytes, got {path[:80]!r}"

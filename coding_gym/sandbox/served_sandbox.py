@@ -30,7 +30,7 @@ _SNAPSHOT_TIMEOUT_S = 300.0
 # Upper bounds in a snapshot: one entry without its data, and all other overhead.
 _ENTRY_BYTES, _SLACK_BYTES = 4 << 10, 1 << 20
 # Time for a reply in addition to the command's time limit.
-_ANSWER_TIMEOUT_S = 30.0
+_REPLY_TIMEOUT_S = 30.0
 
 
 class Channel:
@@ -173,7 +173,7 @@ class Channel:
             raise EOFError(f"it cannot listen at port {port}")
 
     def shut(self) -> None:
-        """Starts the end of the sandbox, and does not wait for it."""
+        """Tells the first process to end the sandbox, and does not wait."""
         with contextlib.suppress(OSError):
             self._stream.shutdown(socket.SHUT_WR)
 
@@ -296,7 +296,7 @@ class ServedSandbox(Sandbox):
             reply = self._call(
                 request,
                 body,
-                timeout_s=run.timeout_s + _ANSWER_TIMEOUT_S,
+                timeout_s=run.timeout_s + _REPLY_TIMEOUT_S,
                 max_body_bytes=run.max_output_bytes,
                 file=file,
             )
@@ -362,7 +362,7 @@ class ServedSandbox(Sandbox):
         request: dict[str, Any],
         body: bytes = b"",
         *,
-        timeout_s: float = _ANSWER_TIMEOUT_S,
+        timeout_s: float = _REPLY_TIMEOUT_S,
         max_body_bytes: int = 0,
         file: BinaryIO | None = None,
     ) -> tuple[dict[str, Any], bytes]:
@@ -375,7 +375,7 @@ class ServedSandbox(Sandbox):
 
 
 def host_path_of(path: str, host_paths: Mapping[str, str]) -> str:
-    """Returns the host path of a path at or below a path of the spec; other paths unchanged."""
+    """Returns the host path of a path at or below a key of ``host_paths``; else ``path``."""
     # Without empty parts and `.`; the kernel must resolve `..`.
     plain_path = _REDUNDANT.sub("/", path)
     for target in sorted(host_paths, key=len, reverse=True):

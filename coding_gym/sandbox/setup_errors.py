@@ -48,7 +48,7 @@ def documented_errors() -> Iterator[None]:
 
 
 def public_error(failure: SetupError) -> InvalidArgumentError | SandboxError:
-    """Returns the error for a step that failed: invalid argument, machine or transient failure."""
+    """Returns the error for a failed step: invalid argument, unusable machine, or transient."""
     if failure.kind == "bash":
         return InvalidArgumentError(
             "the image has no bash, which runs every command; install bash in the image, as with "

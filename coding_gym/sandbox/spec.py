@@ -132,12 +132,12 @@ class SandboxSpec:
             ``docker`` the name of an image of its daemon; "" for the backend's default.
         workspace_alias: A second path of the workspace, such as the path from which the image
             installed the project; "" for none.
-        shell: ``"fresh"`` starts a new bash for each command. ``"persistent"`` also does, and
-            first restores the folder, variables, functions and options of the previous bash. A
+        shell: ``"fresh"`` starts a new bash for each command. ``"persistent"`` does so too, and the
+            new bash restores folder, variables, functions and options of the previous bash. A
             call with an argument ``cwd``, ``env`` or ``stdin`` always uses a fresh bash.
-        preload: Modules that are imported before `Sandbox.run_python` starts a run, if the backend
-            can, from a read-only mount at the interpreter's ``site_packages``. The import runs
-            outside the sandbox, so the modules must be trusted.
+        preload: Modules that a backend can import before a run of `Sandbox.run_python`, from a
+            read-only mount at the interpreter's ``site_packages``. The import runs outside the
+            sandbox, so the modules must be trusted.
         forwards: UNIX sockets of the host, by the port of ``127.0.0.1`` (1024 or above) at which
             commands reach them. Only ``namespace`` supports them.
     """
@@ -184,7 +184,7 @@ def environment(
 def mounted_packages(spec: SandboxSpec) -> dict[str, str]:
     """Returns ``PYTHONPATH`` with the packages that the spec mounts; empty if it mounts none.
 
-    With it, backends that do not mount the spec's interpreter run another Python.
+    A backend that does not mount the spec's interpreter needs it to run another Python.
     """
     if spec.python is None:
         return {}

@@ -74,7 +74,7 @@ class Zygote:
         poll = select.poll()
         try:
             poll.register(self._control, select.POLLRDHUP)
-        except ValueError:  # another thread closed it just now
+        except ValueError:  # another thread has just closed the channel
             return False
         if poll.poll(0):
             self.stop()
@@ -119,9 +119,9 @@ class Zygote:
         if self._stopped:
             return
         self._stopped = True
-        with contextlib.suppress(OSError):  # the zygote hung up first
+        with contextlib.suppress(OSError):  # the zygote closed the channel first
             self._control.shutdown(socket.SHUT_RDWR)
-        # The server sees the end of its channel, even if a fork of this process holds it as well.
+        # The server sees the end of its channel, even if a fork of this process also holds it.
         # If the server hangs, killing its parent kills it.
         try:
             self._process.wait(_STOP_TIMEOUT_S)
@@ -180,8 +180,8 @@ class Zygote:
 # With the process id, because a fork starts separate zygotes.
 _Key = tuple[int, Kind, int, int, Preload | None]
 _locks: dict[_Key, threading.Lock] = {}  # one start can take half a minute
-# Only the last zygote of a key opens sandboxes. The previous ones replied late, were interrupted or
-# ended; their sandboxes may still be open.
+# Only the last zygote of a key opens sandboxes. Its previous zygotes replied late, were
+# interrupted or ended; their sandboxes may still be open.
 _zygotes: dict[_Key, list[Zygote]] = {}
 
 
@@ -225,5 +225,5 @@ def stop_zygotes() -> None:
     for key, lock in tuple(_locks.items()):
         if key[0] == os.getpid():
             with lock:
-                for stopped in _zygotes.pop(key, ()):
-                    stopped.stop()
+                for handle in _zygotes.pop(key, ()):
+                    handle.stop()

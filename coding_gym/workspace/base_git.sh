@@ -42,18 +42,18 @@ print_result() {
 write_diff() {
     # Not `git ls-files`, which would obey the policy's ignore files and stop at its repositories.
     # `modes` has each mode before it is changed, so that `clean` can restore it after a kill;
-    # `found` has all files but a symbolic link .gitmodules, with which git refuses a patch; `marks`
+    # `files` has all files but a symbolic link .gitmodules, with which git refuses a patch; `marks`
     # has signs of repositories and virtual environments, `cores` names of core dumps, and `large`
     # files above the limit that are younger than the template.
     find "$GIT_WORK_TREE" \
         \( -type d ! -perm -500 -printf '%m %p\0' -exec chmod u+rx {} \; \) , \
         \( -type f ! -perm -400 -printf '%m %p\0' -exec chmod u+r {} \; \) , \
         -path "$GIT_WORK_TREE/.git" -prune -o -name .git -fprintf marks '%P\0' -prune -o \
-        \( -type f -o -type l ! -iname .gitmodules \) -fprintf found '%P\0' -type f \
+        \( -type f -o -type l ! -iname .gitmodules \) -fprintf files '%P\0' -type f \
         \( -name pyvenv.cfg -fprintf marks '%P\0' , \
         \( -name core -o -name 'core.[0-9]*' \) -fprintf cores '%P\0' , \
         -size "+${CG_MAX}c" -newercc "$GIT_DIR/index" -fprintf large '%P\0' \) > modes
-    sort -z found > present
+    sort -z files > present
     comm -z -23 "$GIT_DIR/base-paths" present > gone
     comm -z -13 "$GIT_DIR/base-paths" present > new
     [ ! -s new ] || select_new
@@ -74,33 +74,33 @@ write_diff() {
     compare --binary --full-index > result
 }
 
-# Removes from `new` the paths that the base's ignore files name, and those that cannot be part of
-# a repair: large files, core dumps, and folders with a repository or a virtual environment and
-# without files of the base. Lists the latter in `excluded`.
+# Removes from `new` the paths that the base's ignore files name. Moves paths that cannot be part of
+# a repair to `excluded`: large files, core dumps, and folders with a repository or a virtual
+# environment and without files of the base.
 select_new() {
     # With `./`, git does not read a name that starts with a colon as a pattern.
     sed -z 's,^,./,' new |
         GIT_WORK_TREE=$GIT_DIR/base-ignores git check-ignore --no-index -z --stdin > ignored ||
         [ $? = 1 ]
-    sed -z 's,^\./,,' ignored | comm -z -23 new - > kept
+    sed -z 's,^\./,,' ignored | comm -z -23 new - > unignored
     if [ -s marks ] || [ -s cores ] || [ -s large ]; then
         sort -z cores | while IFS= read -rd '' path; do
             IFS= read -rN 4 magic < "$GIT_WORK_TREE/$path" || continue
             [ "$magic" != $'\177ELF' ] || printf '%s\0' "$path"
-        done | sort -z - large | comm -z -12 - kept > files
+        done | sort -z - large | comm -z -12 - unignored > unwanted
         sed -zn ':up; p; s,/[^/]*$,,; t up' "$GIT_DIR/base-paths" | sort -zu > base
         sed -zn 's,/[^/]*$,,p' marks | sort -zu | comm -z -23 - base | sed -z 's,$,/,' > folders
-        cat files folders > excluded
+        cat unwanted folders > excluded
         folder=/
-        sort -z kept folders | while IFS= read -rd '' path; do
+        sort -z unignored folders | while IFS= read -rd '' path; do
             case $path in
                 "$folder"*) ;;
                 */) folder=$path ;; # the paths in the folder follow
                 *) printf '%s\0' "$path" ;;
             esac
-        done | comm -z -23 - files > new
+        done | comm -z -23 - unwanted > new
     else
-        mv kept new
+        mv unignored new
     fi
 }
 

@@ -10,11 +10,10 @@ from filelock import Timeout
 
 from coding_gym.sandbox.folder_cache import LOCK, PARTIAL, FolderCache, key_lock, remove_leftovers
 
-# Folders of the cache, whose entries are folders or files; docs/environments.md describes them.
-_FILE_KINDS = ("logs", "plans")
+# Folders of the cache; docs/environments.md describes them. Entries of the last two are files.
 _KINDS = (
     *("templates", "environments", "pytest", "layers", "image-trees", "image-pythons"),
-    *("harnesses", "mirrors", *_FILE_KINDS),
+    *("harnesses", "mirrors", "logs", "plans"),
 )
 
 
@@ -83,7 +82,7 @@ def _remove(entry: CacheEntry) -> bool:
     """Removes an entry; returns False if it is being built."""
     folder = entry.path.parent
     try:
-        if folder.name not in _FILE_KINDS:
+        if entry.path.is_dir():
             FolderCache(folder).remove(entry.path.name, timeout_s=0)
             return True
         builds = folder.with_name("environments") if folder.name == "logs" else folder
@@ -95,9 +94,8 @@ def _remove(entry: CacheEntry) -> bool:
 
 
 def _entries(root: Path, kind: str) -> Iterator[CacheEntry]:
-    is_file = kind in _FILE_KINDS
     for path in (root / kind).iterdir() if (root / kind).is_dir() else ():
-        if path.name.endswith((PARTIAL, LOCK)) or path.is_dir() == is_file:
+        if path.name.endswith((PARTIAL, LOCK)):
             continue
         lock = path.with_name(f"{path.name}{LOCK}")
         with suppress(OSError):  # another process has removed the entry

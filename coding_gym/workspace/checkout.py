@@ -138,7 +138,7 @@ class Checkouts:
         elif isinstance(origin, ImageTree):
             copy = self.images.get(task, date)
             copy_files(copy.base, tree)
-            with_ignored = copy.is_sorted
+            with_ignored = copy.has_tracked_files
         reverse_apply(task, origin.reverse_patch, tree)
         return with_ignored
 

@@ -86,8 +86,8 @@ def base_commit(task: Task) -> str:
     """Returns the full sha of a task's base commit.
 
     Raises:
-        InvalidTaskError: It is not a full sha. Branch names and short shas are refused, because
-            their commit can change.
+        InvalidTaskError: ``base_commit`` is not a full sha. Branch names and short shas are
+            refused, because their commit can change.
     """
     if not _SHA.fullmatch(task.base_commit):
         raise InvalidTaskError(

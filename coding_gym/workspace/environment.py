@@ -121,7 +121,7 @@ class Environments:
 
 
 def _setup_task(task: Task) -> Task:
-    """Returns a task in whose base tree the install commands run."""
+    """Returns the task with its ``environment_setup_commit``, if any, as the base commit."""
     if not (commit := task.environment_setup_commit):
         return task
     tree = task.tree

@@ -63,8 +63,8 @@ def run_git(
         raise HostGitError(f"git {arguments[0]}: {error}") from error
     if process.returncode:
         message = f"git {arguments[0]} exited with {process.returncode}"
-        raise HostGitError(error_line(_decoded(process.stderr), message))
-    return _decoded(process.stdout).removesuffix("\n")
+        raise HostGitError(error_line(_decode(process.stderr), message))
+    return _decode(process.stdout).removesuffix("\n")
 
 
 def _environment(network: bool) -> dict[str, str]:
@@ -87,5 +87,5 @@ def _environment(network: bool) -> dict[str, str]:
     return variables
 
 
-def _decoded(data: bytes) -> str:
+def _decode(data: bytes) -> str:
     return data.decode("utf-8", "surrogateescape")

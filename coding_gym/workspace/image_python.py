@@ -101,9 +101,9 @@ class ImagePythons:
                 f"{label} has no Python {place}; set 'interpreter' to the path of its Python, such "
                 "as /opt/venv/bin/python"
             )
-        # The last one, because Python may print warnings before.
-        before, _, python = result.output.rpartition("python:")
-        if before.strip().endswith("nameless"):
+        # The last match, because Python may print warnings before its path.
+        messages, _, python = result.output.rpartition("python:")
+        if messages.strip().endswith("nameless"):
             # A script, because a Python that starts through a link may not find its environment.
             script = folder / _BIN / "python"
             script.parent.mkdir()

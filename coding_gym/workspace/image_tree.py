@@ -31,13 +31,13 @@ class ImageCopy:
     Attributes:
         base: The folder of the tracked files.
         artifacts: The folder of the untracked files.
-        is_sorted: Whether the image's git lists tracked files. If not, ``base`` and ``artifacts``
-            are one folder with all files.
+        has_tracked_files: Whether the image's git lists tracked files. If not, ``base`` and
+            ``artifacts`` are one folder with all files.
     """
 
     base: Path
     artifacts: Path
-    is_sorted: bool
+    has_tracked_files: bool
 
 
 @dataclass(frozen=True, slots=True)

@@ -51,8 +51,8 @@ def diff(sandbox: Sandbox, template: Template) -> Patch:
         MissingDependencyError: git, findutils or patch is not installed on this machine.
         SandboxError: The sandbox is closed or died.
     """
-    result, names = _compared(sandbox, template, "diff", _NOT_COMPUTED)
-    return Patch(_decoded(result), excluded=tuple(_decoded(names).split("\0")[:-1]))
+    result, names = _run_comparison(sandbox, template, "diff", _NOT_COMPUTED)
+    return Patch(_decode(result), excluded=tuple(_decode(names).split("\0")[:-1]))
 
 
 def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
@@ -74,14 +74,14 @@ def normalize(sandbox: Sandbox, template: Template, patch: Patch) -> Patch:
         MissingDependencyError: As `diff`.
         SandboxError: The sandbox is closed or died.
     """
-    result, _ = _compared(sandbox, template, "normalize", _NOT_APPLIED, _encoded(patch))
-    return Patch(_decoded(result))
+    result, _ = _run_comparison(sandbox, template, "normalize", _NOT_APPLIED, _encode(patch))
+    return Patch(_decode(result))
 
 
 def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
     """Applies a patch to the working tree completely or not at all.
 
-    Only git that is killed at the time or memory limit leaves a part of the changes.
+    If git is killed at the time or memory limit, a part of the changes can remain.
 
     Args:
         sandbox: A sandbox opened from a template.
@@ -95,12 +95,12 @@ def apply_patch(sandbox: Sandbox, patch: Patch) -> None:
     """
     if patch.is_empty:
         return
-    result = run_base_git(sandbox, "apply", timeout_s=TIMEOUT_S, stdin=_encoded(patch))
+    result = run_base_git(sandbox, "apply", timeout_s=TIMEOUT_S, stdin=_encode(patch))
     if not result.ok:
         raise _failure(result, _NOT_APPLIED)
 
 
-def _encoded(patch: Patch) -> bytes:
+def _encode(patch: Patch) -> bytes:
     text = patch.text if patch.text.endswith("\n") else f"{patch.text}\n"
     try:
         data = text.encode("utf-8", "surrogateescape")
@@ -111,14 +111,14 @@ def _encoded(patch: Patch) -> bytes:
     return data
 
 
-def _decoded(output: str) -> str:
+def _decode(output: str) -> str:
     try:
         return base64.b64decode(output).decode("utf-8", "surrogateescape")
     except ValueError as error:  # a policy can replace the programs of an image
         raise PatchError(f"{_NOT_COMPUTED}: the output is not base64: {error}") from error
 
 
-def _compared(
+def _run_comparison(
     sandbox: Sandbox, template: Template, action: str, problem: str, stdin: bytes = b""
 ) -> tuple[str, str]:
     """Returns the patch and the excluded names that ``base_git.sh`` prints, both in base64."""
@@ -146,13 +146,14 @@ def _compared(
 
 
 def _failure(result: ExecResult, problem: str) -> PatchError | MissingDependencyError:
-    lines = [line for line in result.output.splitlines() if any(m in line for m in _DISK_FULL)]
-    message = error_line("\n".join(lines) or result.output)
+    lines = result.output.splitlines()
+    disk_errors = [line for line in lines if any(text in line for text in _DISK_FULL)]
+    message = error_line("\n".join(disk_errors) or result.output)
     if result.timed_out:
         return PatchError(f"{problem}: git took more than {TIMEOUT_S:g} s")
     if result.out_of_memory:
         return PatchError(f"{problem}: git needs more memory than the sandbox has")
-    if lines:
+    if disk_errors:
         return PatchError(f"{problem}: the sandbox's disk is full: {message}")
     if result.exit_code == NO_PROGRAM_CODE:
         return MissingDependencyError(

@@ -41,7 +41,7 @@ def copy_files(folder: Path, into: Path) -> None:
 
 
 def write_files(task: Task, tree: FilesTree, into: Path) -> None:
-    """Writes the files of a row; raises InvalidTaskError if a path leads out of the tree."""
+    """Writes a row's files; raises InvalidTaskError if a path is invalid or leaves the tree."""
     for name, text in tree.files.items():
         label = f"task {task.task_id}: field 'files' has"
         if not _is_inside(name):
@@ -58,7 +58,7 @@ def write_files(task: Task, tree: FilesTree, into: Path) -> None:
 
 
 def reverse_apply(task: Task, patch: str, tree: Path) -> None:
-    """Reverses a patch in a repository; git changes nothing outside it.
+    """Reverses a patch in a repository; git changes nothing outside the repository.
 
     Raises:
         InvalidTaskError: The patch does not fit the files, or leads out of the tree.
@@ -110,7 +110,7 @@ def _is_inside(name: str) -> bool:
         bool(parts)
         and not path.is_absolute()
         and not {"..", ".git"} & set(parts)
-        and ("\0" not in name)
+        and "\0" not in name
     )
 
 

@@ -1,14 +1,13 @@
-"""Runs the shell scripts of this folder in sandboxes."""
+"""Reads the shell scripts of this folder, and runs ``base_git.sh`` in sandboxes."""
 
-from importlib.resources import files
+from pathlib import Path
 
 from coding_gym.calls import ExecResult
 from coding_gym.sandbox.protocol import Sandbox
 from coding_gym.workspace.template import BASE_GIT
 
-_FOLDER = files("coding_gym.workspace")
-BASE_GIT_SCRIPT = (_FOLDER / "base_git.sh").read_text(encoding="utf-8")
-IMAGE_TREE_SCRIPT = (_FOLDER / "image_tree.sh").read_text(encoding="utf-8")
+BASE_GIT_SCRIPT = Path(__file__).with_name("base_git.sh").read_text(encoding="utf-8")
+IMAGE_TREE_SCRIPT = Path(__file__).with_name("image_tree.sh").read_text(encoding="utf-8")
 
 ENV = {
     "PATH": "/usr/local/bin:/usr/bin:/bin",
@@ -36,8 +35,8 @@ def run_base_git(
     """Runs ``base_git.sh`` in a sandbox of a template.
 
     Args:
-        sandbox: The sandbox.
-        action: The function of the script.
+        sandbox: Opened from the spec of the template.
+        action: The function of the script to run.
         timeout_s: As for `Sandbox.run`.
         max_output_bytes: As for `Sandbox.run`.
         stdin: As for `Sandbox.run`.

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from coding_gym.arguments import positive_seconds
@@ -32,7 +33,7 @@ from coding_gym.workspace.template import BASE_GIT, Template
 
 # Part of every key; increase it whenever the result of a build changes.
 _SCHEMA = 4
-_FACTS = "template.json"
+_METADATA = "template.json"
 _MAX_RECENT = 4096
 
 
@@ -80,11 +81,11 @@ class TemplateStore:
     def get(self, task: Task) -> Template:
         """Returns the task's template; the first call builds it.
 
-        The templates of recent task objects are kept in memory; `clear_cache` can remove their
-        folders, and then the call builds these again.
+        The templates of recent task objects are kept in memory; if `clear_cache` has removed
+        the folders of a template, the call builds the template again.
 
         Raises:
-            InvalidTaskError: A field of the task cannot be used; the message names it.
+            InvalidTaskError: A field of the task cannot be used; the message names the field.
             TemplateError: The tree or the environment could not be built.
             MissingDependencyError: Git is not installed.
             SandboxError: No sandbox could be opened.
@@ -116,37 +117,29 @@ class TemplateStore:
         digest = self._checkouts.digest(task)
         environment = self._environment_in_image if task.is_in_image else self._environment
         identity, base = environment(task)
-        owner = self._backend.owner()
-        key = content_key(_SCHEMA, digest, identity, owner, self._backend.name)
-
-        def spec(folder: Path) -> SandboxSpec:
-            base_git = Mount(source=folder / "base.git", target=BASE_GIT)
-            layers = (folder / "tree", *base.layers)
-            return replace(base, layers=layers, mounts=(base_git, *base.mounts))
-
-        def build(folder: Path) -> None:
-            checkout = self._checkouts.write(task, folder)
-            if self._checkouts.digest(task) != digest:
-                raise TemplateError(
-                    f"task {task.task_id}: the task's folder changed during the copy; try again"
-                )
-            seal(checkout, base.layers, owner)
-            index = self._refreshed_index(task, spec(folder))
-            store_index(checkout, index, owner)
-            facts = {"base_commit": checkout.commit, "date": checkout.date.isoformat()}
-            (folder / _FACTS).write_text(json.dumps(facts))
-
-        folder = self._templates.get(key, build)
-        facts = json.loads((folder / _FACTS).read_text())
+        key = content_key(_SCHEMA, digest, identity, self._backend.owner(), self._backend.name)
+        folder = self._templates.get(key, partial(self._build, task, digest, base))
+        metadata = json.loads((folder / _METADATA).read_text())
         # Commits of a policy get the date of the base, so that their shas are reproducible.
-        dates = {"GIT_AUTHOR_DATE": facts["date"], "GIT_COMMITTER_DATE": facts["date"]}
-        final_spec = spec(folder)
+        dates = dict.fromkeys(("GIT_AUTHOR_DATE", "GIT_COMMITTER_DATE"), metadata["date"])
+        spec = _with_tree(base, folder)
         return Template(
             key=key,
-            spec=replace(final_spec, env={**final_spec.env, **dates}),
-            base_commit=facts["base_commit"],
+            spec=replace(spec, env={**spec.env, **dates}),
+            base_commit=metadata["base_commit"],
             plans=self._folder / "plans",
         )
+
+    def _build(self, task: Task, digest: str, base: SandboxSpec, folder: Path) -> None:
+        checkout, owner = self._checkouts.write(task, folder), self._backend.owner()
+        if self._checkouts.digest(task) != digest:
+            raise TemplateError(
+                f"task {task.task_id}: the task's folder changed during the copy; try again"
+            )
+        seal(checkout, base.layers, owner)
+        store_index(checkout, self._refreshed_index(task, _with_tree(base, folder)), owner)
+        metadata = {"base_commit": checkout.commit, "date": checkout.date.isoformat()}
+        (folder / _METADATA).write_text(json.dumps(metadata))
 
     def _environment_in_image(self, task: Task) -> tuple[str, SandboxSpec]:
         """Returns the identity of a template in an image, and its spec without the tree."""
@@ -188,6 +181,13 @@ class TemplateStore:
                     f"{last_line(result.output)}"
                 )
             return sandbox.read_file(copy, max_bytes=1 << 30)
+
+
+def _with_tree(base: SandboxSpec, folder: Path) -> SandboxSpec:
+    """Returns the spec of a template in ``folder``; ``base`` is that of its environment."""
+    base_git = Mount(source=folder / "base.git", target=BASE_GIT)
+    layers = (folder / "tree", *base.layers)
+    return replace(base, layers=layers, mounts=(base_git, *base.mounts))
 
 
 def _exists(spec: SandboxSpec) -> bool:

@@ -235,7 +235,7 @@ def test_a_signal_ends_the_sandbox(pid_of: Callable[..., int], number: signal.Si
 
 
 def test_close_kills_commands_that_stopped_their_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(served_sandbox, "_ANSWER_TIMEOUT_S", 0.5)
+    monkeypatch.setattr(served_sandbox, "_REPLY_TIMEOUT_S", 0.5)
     with alive_pipe(_BACKEND) as alive:
         # Before ABI 6, commands can signal the server.
         with LandlockBackend(abi=5).open(SandboxSpec(mounts=(alive.mount,))) as sandbox:

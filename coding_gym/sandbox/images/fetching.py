@@ -24,7 +24,7 @@ _NUM_RETRIES = 3
 _TIMEOUT_S = 3600.0
 _MESSAGE = re.compile(r'msg="(.*)"$')
 _DIGEST = re.compile("sha256:([0-9a-f]{64})")
-_LOCAL = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?/")
+_LOCAL = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?/")  # registries without TLS
 
 
 def fetch_image(image: str) -> Path:

@@ -28,7 +28,7 @@ ARCHITECTURE = _ARCHITECTURES.get(platform.machine(), platform.machine())
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _NAME = re.compile(r"\w[\w.:@/-]*")
 _MAX_ETC_BYTES = 4 << 20  # size limit of a file such as /etc/passwd
-# The largest uid: the next one, (uid_t) -1, means "no change".
+# The largest uid: the next number, (uid_t) -1, means "no change".
 _MAX_ID = (1 << 32) - 2
 # Errors of reading a document that is missing or has values of wrong types.
 _READ_ERRORS = (
@@ -123,7 +123,7 @@ def read_manifest(layout: Path) -> Manifest:
         ):
             raise InvalidArgumentError(
                 f"{layout} must hold one image for one platform; copy that image: "
-                f"skopeo copy oci:{layout} oci:FOLDER (oci:{layout}:NAME where it has names)"
+                f"skopeo copy oci:{layout} oci:FOLDER (oci:{layout}:NAME if its images have names)"
             )
         return _manifest(layout, document)
     except InvalidArgumentError:
@@ -142,7 +142,7 @@ def blob_path(layout: Path, digest: str) -> Path:
         OSError: There is no such file.
     """
     if not _DIGEST.fullmatch(digest):
-        raise InvalidArgumentError(f"{layout}: {digest!r} is not a sha256 digest")
+        raise InvalidArgumentError(f"a digest in {layout} must be sha256:…, got {digest!r}")
     path = (layout / "blobs" / digest.replace(":", "/")).resolve()
     if not path.is_file():
         raise FileNotFoundError(f"there is no file {path}")
@@ -186,7 +186,7 @@ class ImageUser:
     Attributes:
         uid: User id in the sandbox.
         gid: Group id in the sandbox.
-        name: Its name in the image; the uid if it has no name.
+        name: The user's name in the image; the uid if the image names no such user.
     """
 
     uid: int
@@ -198,7 +198,7 @@ def find_user(name_or_id: str, read: Callable[[str], bytes]) -> ImageUser:
     """Returns the user that an image's configuration names.
 
     Args:
-        name_or_id: ``name``, ``uid``, either with ``:group`` or ``:gid``; "" for root.
+        name_or_id: A name or uid, optionally with ``:group`` or ``:gid``; "" for root.
         read: Returns the content of a named file in the image's ``/etc``; empty if it is missing.
 
     Raises:
@@ -212,7 +212,8 @@ def find_user(name_or_id: str, read: Callable[[str], bytes]) -> ImageUser:
         gid = groups[0] if groups else group
     if not (_is_id(uid) and _is_id(gid)):
         raise InvalidArgumentError(
-            f"the image's user {name_or_id!r} is not in its /etc/passwd and /etc/group"
+            f"the image's user must be in its /etc/passwd and /etc/group, got {name_or_id!r}; "
+            "correct USER in the image"
         )
     return ImageUser(int(uid), int(gid), "root" if int(uid) == 0 else name)
 

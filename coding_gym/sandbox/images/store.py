@@ -1,6 +1,6 @@
 """Unpacks images: each layer once per owning user, shared by all images that have the layer.
 
-Whiteout files mark what a layer removes (https://github.com/opencontainers/image-spec,
+Whiteout files mark removed files (https://github.com/opencontainers/image-spec,
 ``layer.md``): an empty file ``.wh.NAME`` removes NAME of lower layers, and an opaque whiteout,
 ``.wh..wh..opq``, removes all entries of lower layers in its folder. An overlay uses a character
 device 0:0 and an extended attribute in place of these files.
@@ -39,38 +39,11 @@ _SCHEMA = 3
 _MAX_LAYERS = 140
 _MAX_BYTES = 64 << 30
 _TIMEOUT_S = 3600.0
-BUILT = "/opt/built"
-_BLOB = "/opt/layer"
+BUILT = "/opt/built"  # in sandboxes, as the next path
+_LAYER = "/opt/layer"
 _WHITEOUT, _OPAQUE, _RESERVED_PREFIX = ".wh.", ".wh..wh..opq", ".wh..wh."
 
-# Without privileges tar cannot create device nodes; other errors make the script fail.
-_UNPACK = f"""\
-case $(head -c 4 {_BLOB} | od -An -tx1) in
-    ' 1f 8b'*) reader='gzip -dc' ;;
-    ' 28 b5 2f fd') reader='zstd -dcq' ;;
-    *) reader=cat ;;
-esac
-command -v ${{reader%% *}} tar > /dev/null || {{
-    echo "no ${{reader%% *}} or tar"
-    exit {NO_PROGRAM_CODE}
-}}
-cd {BUILT} && umask 022 || exit
-LC_ALL=C
-export LC_ALL
-$reader < {_BLOB} 2> /tmp/reading | head -c {_MAX_BYTES} |
-    tar -x -f - --no-same-owner --no-same-permissions --delay-directory-restore 2> /tmp/errors
-status=("${{PIPESTATUS[@]}}")
-grep -v -e ': Cannot mknod: [^:]*$' -e ': Exiting with failure status' /tmp/errors > /tmp/reasons
-if ((status[2] > 2 || (status[2] && $(wc -l < /tmp/reasons)))); then
-    tail -n 1 /tmp/reasons
-    exit 1
-fi
-if ((status[0])); then
-    echo "it cannot be uncompressed, or has more than {_MAX_BYTES} bytes: $(tail -n 1 /tmp/reading)"
-    exit 1
-fi
-chmod -R u+rwX .
-"""
+_UNPACK = Path(__file__).with_name("unpack.sh").read_text(encoding="utf-8")
 _DISK_FULL = (*map(os.strerror, DISK_FULL), "Wrote only")  # the last is a message of tar
 _UNSUPPORTED_ERRNOS = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
 
@@ -87,7 +60,7 @@ def build_sandbox(
     Args:
         backend: Opens the sandbox.
         spec: The spec, to which mounts of the folders are added.
-        folders: Host folders by path inside, such as `BUILT`; missing folders are created.
+        folders: Host folders by path in the sandbox, such as `BUILT`; missing ones are created.
 
     Raises:
         SandboxError: As `SandboxBackend.open`.
@@ -138,7 +111,8 @@ def unpack_image(image: str, backend: SandboxBackend) -> Image:
         SandboxError: The image cannot be unpacked for another reason, such as a full disk.
     """
     try:
-        return _unpack(layout := find_image(image), backend)
+        layout = find_image(image)
+        return _unpack(layout, backend)
     except FileNotFoundError as error:
         raise InvalidArgumentError(
             f"image {image!r} is incomplete: {error}; remove {layout}, and pull the image again"
@@ -196,10 +170,11 @@ def _unpack_layer(layout: Path, digest: str, backend: SandboxBackend, folder: Pa
         InvalidArgumentError: The layer is hostile, malformed or too large.
         SandboxError: A program is missing, or the disk is full.
     """
-    blob = Mount(source=blob_path(layout, digest), target=_BLOB)
+    blob = Mount(source=blob_path(layout, digest), target=_LAYER)
     spec = SandboxSpec(mounts=(blob,), limits=SandboxLimits(file_bytes=_MAX_BYTES))
     with build_sandbox(backend, spec, {BUILT: folder}) as sandbox:
-        result = sandbox.run(_UNPACK, timeout_s=_TIMEOUT_S, cwd="/")
+        env = {"CG_LAYER": _LAYER, "CG_INTO": BUILT, "CG_MAX": str(_MAX_BYTES)}
+        result = sandbox.run(_UNPACK, timeout_s=_TIMEOUT_S, cwd="/", env=env)
     if result.timed_out:
         raise SandboxError(f"layer {digest} of {layout} was not unpacked in {_TIMEOUT_S:g} s")
     if not result.ok:

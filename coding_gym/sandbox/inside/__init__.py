@@ -21,7 +21,7 @@ Modules here import only the standard library and each other: `__main__` runs un
     mounts     the per-sandbox mounts: overlay, /tmp, /proc, requested mounts
     roots      the two kinds of root: host folders, or an image
     lockdown   restrictions of init: name, network, capabilities, limits, seccomp
-    serving    the first process: answers its owner, runs commands, kills what they leave running
+    serving    the first process: replies to its owner, runs commands, kills their leftovers
     commands   one command: the start of its bash, its output, its end and limits
     processes  lists, reaps and kills the sandbox's processes, and checks their memory
     files      reading and writing one file, removing folders

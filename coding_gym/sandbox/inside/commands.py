@@ -60,7 +60,7 @@ def spawn_bash(
 
 
 class Outcome(Enum):
-    """The reason for which the wait for a command ended."""
+    """The reason why the wait for a command ended."""
 
     ENDED = "the shell ended"
     TIMED_OUT = "the time limit passed"
@@ -90,7 +90,7 @@ class BoundedOutput:
             del self._tail[: len(self._tail) - self._max_tail]
 
     def parts(self) -> tuple[bytes, bytes]:
-        """Returns head and tail; together they are all added bytes if none were dropped."""
+        """Returns head and tail, which together are all added bytes unless bytes were dropped."""
         return bytes(self._head), bytes(self._tail[max(0, len(self._tail) - self._max_tail) :])
 
 
@@ -144,7 +144,7 @@ class Command:
 
     def close(self) -> None:
         """Closes the pipe of the command's output."""
-        self._let_output_end()
+        self._close_writer()
         os.close(self._reader)
 
     def wait(self, timeout_s: float, channel: socket.socket, memory: MemoryWatch) -> Outcome:
@@ -180,7 +180,7 @@ class Command:
             os.close(signals)
             signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
             os.close(process)
-            self._let_output_end()
+            self._close_writer()
         return self.outcome
 
     def _handle(self, ready: set[int], process: int, owner: int) -> None:
@@ -193,7 +193,7 @@ class Command:
         if self._reader in ready:
             self.read()
 
-    def _let_output_end(self) -> None:
+    def _close_writer(self) -> None:
         """Closes this process's write end; the output ends with its last writer. Idempotent."""
         if self._writer >= 0:
             os.close(self._writer)

@@ -43,8 +43,8 @@ def read(path: str, max_bytes: int, opener: Opener = os.open) -> bytes:
 def write(path: str, data: bytes, opener: Opener = os.open) -> None:
     """Writes a file, creating missing folders and keeping an existing file's mode.
 
-    Space is reserved first: if the disk is full, an existing file keeps its content and a new one
-    is removed. The existing parent of the first missing folder is opened through ``opener`` as
+    Space is reserved first: if the disk is full, an existing file keeps its content and a new
+    file is removed. The existing parent of the first missing folder is opened through ``opener`` as
     well, so that an opener that refuses some folders also refuses new folders in them.
 
     Raises:

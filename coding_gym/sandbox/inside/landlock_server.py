@@ -148,7 +148,7 @@ def _serve(control: socket.socket, request: LandlockRequest) -> None:
 
 
 def _end() -> None:
-    """Kills all processes of the sandbox and ends this one."""
+    """Kills all processes of the sandbox and ends this process."""
     end_all()
     os._exit(1)
 
@@ -172,7 +172,7 @@ def _confine(request: LandlockRequest) -> int:
         sc.prctl(sc.PR_SET_NO_NEW_PRIVS, 1)
     with step("request a signal at the watchdog's end"):  # a change of the user would clear it
         sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGTERM)
-    lockdown.set_limits(request.limits, num_own_processes=1)
+    lockdown.set_limits(request.limits, num_extra_processes=1)
     with step("set limits"):
         lockdown.limit_descriptors(request.limits)
     with step("enforce the Landlock rules", "landlock"):

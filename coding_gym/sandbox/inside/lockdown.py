@@ -91,7 +91,7 @@ def limit_descriptors(limits: Mapping[str, int]) -> None:
     resource.setrlimit(resource.RLIMIT_NOFILE, (value, value))
 
 
-def set_limits(limits: Mapping[str, int], *, num_own_processes: int = 0) -> None:
+def set_limits(limits: Mapping[str, int], *, num_extra_processes: int = 0) -> None:
     """Sets all limits of this process and of commands except that of open files."""
     for kind, value in (
         (resource.RLIMIT_CORE, _CORE_BYTES),
@@ -101,7 +101,7 @@ def set_limits(limits: Mapping[str, int], *, num_own_processes: int = 0) -> None
         (resource.RLIMIT_MEMLOCK, _MEMLOCK_BYTES),
         (resource.RLIMIT_SIGPENDING, _PENDING_SIGNALS),
         (resource.RLIMIT_FSIZE, limits["file_bytes"]),
-        (resource.RLIMIT_NPROC, limits["num_processes"] + num_own_processes),
+        (resource.RLIMIT_NPROC, limits["num_processes"] + num_extra_processes),
     ):
         # A sandbox inherits the server's hard limits.
         _, ceiling = resource.getrlimit(kind)

@@ -44,13 +44,13 @@ _HIDDEN_FILES = ("/proc/cmdline", "/proc/keys", "/proc/locks")
 _DATE_NS = DATE_S * 10**9
 
 
-def map_user(outside: tuple[int, int], image: ImageRequest | None) -> None:
-    """Maps an outside uid and gid to those of the image's user, or to `UID` and `GID`."""
+def map_user(outer_ids: tuple[int, int], image: ImageRequest | None) -> None:
+    """Maps the uid and gid of the parent namespace to the image's user, or `UID` and `GID`."""
     uid, gid = (image.uid, image.gid) if image else (UID, GID)
     with step("map the sandbox's user"):
         sc.write_text("/proc/self/setgroups", "deny")
-        sc.write_text("/proc/self/uid_map", f"{uid} {outside[0]} 1")
-        sc.write_text("/proc/self/gid_map", f"{gid} {outside[1]} 1")
+        sc.write_text("/proc/self/uid_map", f"{uid} {outer_ids[0]} 1")
+        sc.write_text("/proc/self/gid_map", f"{gid} {outer_ids[1]} 1")
 
 
 def make_tmpfs(request: SandboxRequest, mount_names: MountNames) -> dict[str, str]:
@@ -80,7 +80,7 @@ def enter_root() -> None:
         sc.pivot(ROOT, OLD[1:])
 
 
-def mount_own_folders(request: SandboxRequest, mount_names: MountNames) -> None:
+def mount_private_folders(request: SandboxRequest, mount_names: MountNames) -> None:
     """Mounts the private folders of a sandbox: workspace, /tmp, home, terminals, /proc."""
     upper, work = (
         f"{OLD}{upper_folder(request, mount_names)}/{name}" for name in ("upper", "work")
@@ -92,8 +92,8 @@ def mount_own_folders(request: SandboxRequest, mount_names: MountNames) -> None:
         else:
             sc.bind(upper, WORKDIR, recursive=False)
     with step("mount /tmp, home and /dev/shm"):
-        for name, inside, _ in _WRITABLE_FOLDERS:
-            sc.bind(f"{OLD}{EPISODE}/{name}", inside, recursive=False)
+        for name, target, _ in _WRITABLE_FOLDERS:
+            sc.bind(f"{OLD}{EPISODE}/{name}", target, recursive=False)
     with step("mount /dev/pts"):
         options = f"newinstance,ptmxmode=0666,mode=620,max={_MAX_TERMINALS}"
         sc.mount("devpts", "/dev/pts", sc.NOSUID | sc.NOEXEC, options)
@@ -132,7 +132,7 @@ def mount_overlay(
 
 
 class Times:
-    """Modification times of folders in which the set-up makes entries; it restores them.
+    """Stores and restores the times of folders in which the set-up makes entries.
 
     Args:
         root_mtime: Time of the root, in seconds since the epoch.
@@ -200,7 +200,7 @@ def _resolved(path: str, *, restores: bool) -> str:
     Raises:
         OSError: Links form a loop, or lead to a path where nothing may be mounted.
     """
-    if restores and path.startswith(tuple(f"{inside}/" for _, inside, _ in _WRITABLE_FOLDERS)):
+    if restores and path.startswith(tuple(f"{target}/" for _, target, _ in _WRITABLE_FOLDERS)):
         return path
     try:
         with contextlib.suppress(FileNotFoundError, NotADirectoryError):

@@ -234,14 +234,14 @@ def _unpack(file: BinaryIO, folders: Mapping[str, int]) -> None:
             or names an unknown folder.
     """
     made_folders: dict[tuple[str, str], Entry] = {}
-    current = None
+    current_root = None
     while (line := file.readline()) != _END:
         entry = Entry(*json.loads(line))
         if not (isinstance(entry.path, str) and isinstance(entry.target, str)):
             raise ValueError(f"malformed entry {line[:99]!r}")
-        if entry.root != current:
+        if entry.root != current_root:
             os.fchdir(folders[entry.root])
-            current = entry.root
+            current_root = entry.root
         if entry.path != ".":
             _require_parent(made_folders, entry.root, entry.path)
             _make(file, entry, made_folders)

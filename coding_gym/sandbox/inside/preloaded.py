@@ -98,7 +98,7 @@ def fork(
 def run(forked: Forked, base: list[str]) -> None:
     """Runs the source in standard input as ``__main__``.
 
-    If a module of the sandbox shadows an imported one, a fresh interpreter replaces this process.
+    If a module of the sandbox shadows an imported module, a fresh interpreter replaces this one.
 
     Args:
         forked: From the fork.

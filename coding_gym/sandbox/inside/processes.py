@@ -19,12 +19,12 @@ from collections.abc import Callable, Iterator, Mapping
 _FIRST_CHECK_S = 0.02
 _INTERVAL_S = 0.05
 # The pause after a check is at least this many times the duration of the check.
-_REST = 20
+_PAUSE_FACTOR = 20
 
 _SIZES = re.compile(rb"^(?:RssAnon|RssShmem|VmSwap|VmPTE):\s+(\d+) kB$", re.MULTILINE)
 _TABLES = re.compile(rb"^VmPTE:\s+(\d+) kB$", re.MULTILINE)
 _SHARES = re.compile(rb"^(?:Pss_Anon|Pss_Shmem|SwapPss):\s+(\d+) kB$", re.MULTILINE)
-_FAMILY = re.compile(rb"^State:\s+(\w).*^Tgid:\s+(\d+)$.*^PPid:\s+(\d+)$", re.MULTILINE | re.DOTALL)
+_STATUS = re.compile(rb"^State:\s+(\w).*^Tgid:\s+(\d+)$.*^PPid:\s+(\d+)$", re.MULTILINE | re.DOTALL)
 
 
 def all_but_first() -> frozenset[int]:
@@ -33,7 +33,7 @@ def all_but_first() -> frozenset[int]:
 
 
 def descendants() -> frozenset[int]:
-    """Returns the ids of all processes below this one, which is a child subreaper."""
+    """Returns the ids of all descendants of this process, which is a child subreaper."""
     pids: set[int] = set()
     pending_pids = [os.getpid()]
     while pending_pids:
@@ -105,7 +105,7 @@ class MemoryWatch:
             for folder in _in_vfork(statuses, sizes):
                 del sizes[folder]
             total = sum(_share(folder, statuses[folder], sizes[folder]) for folder in sizes)
-        self.next_check = now + max(_INTERVAL_S, (time.monotonic() - now) * _REST)
+        self.next_check = now + max(_INTERVAL_S, (time.monotonic() - now) * _PAUSE_FACTOR)
         return total > self._limit
 
 
@@ -127,17 +127,17 @@ def _in_vfork(statuses: Mapping[str, bytes], sizes: Mapping[str, int]) -> Iterat
     Otherwise the memory of both would be counted twice. A child is recognised by its size, which
     equals the parent's; a fork with separate memory can have an equal size.
     """
-    matches = {folder: _FAMILY.search(text) for folder, text in statuses.items()}
-    families = {folder: family.groups() for folder, family in matches.items() if family}
-    parents = {pid: sizes[folder] for folder, (state, pid, _) in families.items() if state == b"D"}
-    for folder, (_, _, parent) in families.items():
-        if parents.get(parent) == sizes[folder]:
-            del parents[parent]
+    matches = {folder: _STATUS.search(text) for folder, text in statuses.items()}
+    rows = {folder: match.groups() for folder, match in matches.items() if match}
+    vfork_sizes = {pid: sizes[folder] for folder, (state, pid, _) in rows.items() if state == b"D"}
+    for folder, (_, _, parent) in rows.items():
+        if vfork_sizes.get(parent) == sizes[folder]:
+            del vfork_sizes[parent]
             yield folder
 
 
 def _share(folder: str, status: bytes, size: int) -> int:
-    """Returns a process's share of its memory; ``size`` if the share cannot be read."""
+    """Returns a process's proportional share of its memory; ``size`` if it cannot be read."""
     try:
         with open(f"{folder}/smaps_rollup", "rb") as file:
             return _total(_SHARES, file.read()) + _total(_TABLES, status)

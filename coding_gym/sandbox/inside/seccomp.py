@@ -111,13 +111,10 @@ def _require(
     return [*_load(index, mask, high=high), *tests, (_RETURN, 0, 0, otherwise)]
 
 
-def _refuse(index: int, values: Sequence[int], answer: int, *, mask: int = _ALL_BITS) -> _Block:
-    """Returns instructions that return ``answer`` if an argument is in ``values``."""
-    return _load(index, mask) + [
-        instruction
-        for value in values
-        for instruction in _if_equal(value, [(_RETURN, 0, 0, answer)])
-    ]
+def _refuse(index: int, values: Sequence[int], action: int, *, mask: int = _ALL_BITS) -> _Block:
+    """Returns instructions that return ``action`` if an argument is in ``values``."""
+    tests = (_if_equal(value, [(_RETURN, 0, 0, action)]) for value in values)
+    return [*_load(index, mask), *chain.from_iterable(tests)]
 
 
 def _allow_if(index: int, value: int, block: _Block) -> _Block:
@@ -173,8 +170,8 @@ _CHECKS: Mapping[str, Sequence[_Block]] = {
 def program(machine: str) -> bytes:
     """Returns the filter of every sandbox on x86_64 or aarch64, 8 bytes per instruction."""
     refused_calls = (name for names in _REFUSED_CALLS.values() for name in names.split())
-    rules = dict(_CHECKS) | _answers(_IGNORED_CALLS, _DONE)
-    rules |= _answers(_MISSING_CALLS, _ENOSYS) | _answers(refused_calls, _EPERM)
+    rules = dict(_CHECKS) | _rules(_IGNORED_CALLS, _DONE)
+    rules |= _rules(_MISSING_CALLS, _ENOSYS) | _rules(refused_calls, _EPERM)
     return _assemble(machine, rules, unknown=_ENOSYS)
 
 
@@ -193,12 +190,12 @@ def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
             O_TRUNC without a write mode empties a file that may only be read, and the filter
             refuses this. It cannot read the flags of openat2, so that call fails with ENOSYS.
     """
-    rules = _answers(_SOCKET_CALLS, _EACCES) | _answers(_ATTRIBUTE_CALLS, _EOPNOTSUPP)
+    rules = _rules(_SOCKET_CALLS, _EACCES) | _rules(_ATTRIBUTE_CALLS, _EOPNOTSUPP)
     rules["socketpair"] = (
         _require(1, (socket.SOCK_STREAM, socket.SOCK_SEQPACKET), _EACCES, mask=_TYPE_BITS),
     )
     if not has_truncation_right:
-        rules |= _answers(["truncate"], _EACCES) | _answers(["openat2"], _ENOSYS)
+        rules |= _rules(["truncate"], _EACCES) | _rules(["openat2"], _ENOSYS)
         for name, index in (("open", 1), ("openat", 2)):
             # Landlock checks neither reads nor writes for the fourth access mode, O_ACCMODE itself.
             flags = os.O_TRUNC, os.O_TRUNC | os.O_ACCMODE
@@ -206,9 +203,9 @@ def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
     return _assemble(machine, rules)
 
 
-def _answers(names: Iterable[str], answer: int) -> dict[str, Sequence[_Block]]:
-    """Returns rules that return ``answer`` for every call of these names."""
-    return {name: ([(_RETURN, 0, 0, answer)],) for name in names}
+def _rules(names: Iterable[str], action: int) -> dict[str, Sequence[_Block]]:
+    """Returns rules that return ``action`` for every call of these names."""
+    return {name: ([(_RETURN, 0, 0, action)],) for name in names}
 
 
 def _assemble(
@@ -222,7 +219,7 @@ def _assemble(
     Args:
         machine: The architecture.
         rules: Checks by system call; a call that passes all of them is allowed.
-        unknown: The answer to calls from `_FIRST_UNKNOWN` on.
+        unknown: The action for calls from `_FIRST_UNKNOWN` on.
     """
     code: _Block = [
         (_LOAD, 0, 0, 4),

@@ -243,7 +243,7 @@ def _set_up(
     mounts.enter_root()
     with step("fill the sandbox's root"):
         root.fill(times)
-    mounts.mount_own_folders(request, mount_names)
+    mounts.mount_private_folders(request, mount_names)
     with step("write the sandbox's files", "request"):
         mounts.make_links(request.links)
     mounts.mount_sources(request, mount_names, times)  # host files are out of reach from here on

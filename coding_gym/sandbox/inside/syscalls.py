@@ -92,7 +92,7 @@ def machine() -> str:
     """Returns the architecture; raises OSError (ENOSYS) if `_TABLE` lacks it."""
     name = os.uname().machine
     if name not in _MACHINES:
-        raise OSError(errno.ENOSYS, f"no system call table for {name}")
+        raise OSError(errno.ENOSYS, f"the machine must be one of {_MACHINES}, got {name}")
     return name
 
 
@@ -222,7 +222,7 @@ def restrict(path: str, flags: int, *, recursive: bool = True) -> None:
 
 
 def pivot(new_root: str, old_root: str) -> None:
-    """Makes ``new_root`` the root; the old one is then at ``old_root``, a path below it."""
+    """Makes ``new_root`` the root; the previous root is then at ``old_root``, a path below it."""
     os.chdir(new_root)
     call("pivot_root", ".", old_root)
     os.chdir("/")
@@ -242,7 +242,7 @@ def raise_oom_score(value: int) -> None:
 
 
 def prctl(option: int, *arguments: int) -> None:
-    """Sets an attribute of this process; see the manual page of that name."""
+    """Sets an attribute of this process by the system call of this name."""
     call("prctl", option, *(*arguments, 0, 0, 0, 0)[:4])
 
 
@@ -308,7 +308,7 @@ def open_without_magic(path: str, flags: int, mode: int = 0) -> int:
 
 
 def personality(value: int) -> int:
-    """Sets the execution domain, which commands inherit, and returns the previous one."""
+    """Sets the execution domain, which commands inherit, and returns the previous domain."""
     return call("personality", value)
 
 

@@ -53,10 +53,11 @@ def test_a_task_is_repaired_and_graded(tiny_row: dict[str, Any]) -> None:
 
 def test_commands_have_the_images_user_and_variables(engine: Engine, make_layer: MakeLayer) -> None:
     image = _commit(engine, "user", "USER coder", "ENV PATH=/bin:/of/image", "ENV A=image")
-    spec = SandboxSpec(layers=(make_layer({"a": "x"}),), env={"A": "spec"}, path=("/of/spec",))
+    env = {"A": "spec", "command": "c", "input": "i", "nonce": "n"}  # names that loop.sh uses
+    spec = SandboxSpec(layers=(make_layer({"a": "x"}),), env=env, path=("/of/spec",))
     with DockerBackend(image, host=engine.url).open(spec) as sandbox:
-        result = sandbox.run("id -u; stat -c %u a .; echo $USER $PATH $A")
-    assert result.output == "1234\n1234\n1234\ncoder /of/spec:/bin:/of/image spec\n"
+        result = sandbox.run("id -u; stat -c %u a .; echo $USER $PATH $A $command $input $nonce")
+    assert result.output == "1234\n1234\n1234\ncoder /of/spec:/bin:/of/image spec c i n\n"
 
 
 def test_commands_of_a_root_image_run_as_an_ordinary_user(backend: DockerBackend) -> None:

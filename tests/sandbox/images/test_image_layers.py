@@ -150,7 +150,6 @@ def _sparse(num_bytes: int) -> bytes:
 def test_a_layer_above_the_size_limit_is_refused(
     tmp_path: Path, refused: Refused, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(store, "_UNPACK", store._UNPACK.replace(str(store._MAX_BYTES), "20000"))
     monkeypatch.setattr(store, "_MAX_BYTES", 20_000)
     for number, layer in enumerate(
         (tar_of([entry("a", bytes(15_000)), entry("b", bytes(15_000))]), _sparse(1 << 50))
