@@ -8,9 +8,9 @@ from uuid import uuid4
 _PARTIAL = ".partial"
 
 
-def write_whole(path: Path, text: str) -> None:
+def write_whole(path: Path, text: str, *, overwrite: bool = True) -> None:
     """Writes a text as UTF-8 to a file that other processes see only when it is complete."""
-    with whole_file(path) as partial:
+    with whole_file(path, overwrite=overwrite) as partial:
         partial.write_text(text, encoding="utf-8")
 
 
@@ -27,16 +27,19 @@ def write_output(path: Path, text: str) -> None:
 
 
 @contextmanager
-def whole_file(path: Path) -> Iterator[Path]:
+def whole_file(path: Path, *, overwrite: bool = True) -> Iterator[Path]:
     """Yields the path of a hidden file; renames the file to ``path`` unless an exception occurs.
 
     Raises:
-        OSError: The file cannot be renamed.
+        OSError: The file cannot be renamed; FileExistsError if it exists, without ``overwrite``.
     """
     partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}{_PARTIAL}")
     try:
         yield partial
-        partial.replace(path)
+        if overwrite:
+            partial.replace(path)
+        else:
+            path.hardlink_to(partial)
     finally:
         partial.unlink(missing_ok=True)
 

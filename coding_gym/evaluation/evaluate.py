@@ -20,10 +20,10 @@ from coding_gym.agents.player import Player
 from coding_gym.arguments import at_least_one, check_arguments, is_integer, is_number
 from coding_gym.episode import EpisodeConfig
 from coding_gym.episode.config import task_digest
+from coding_gym.episode.run_folder import CONFIG, ROWS, Outcome, RunFolder
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.rollout.image_windows import ImageWindows
 from coding_gym.rollout.ray_runner import RayRunner
-from coding_gym.rollout.run_folder import CONFIG, ROWS, Outcome, RunFolder
 from coding_gym.rollout.runner import Runner, run_in_thread
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.bundled_tasks import BUNDLED
@@ -64,7 +64,7 @@ def evaluate(
     list of tasks must be passed again.
 
     Args:
-        out: The run folder; see `coding_gym.rollout.RunFolder`.
+        out: The run folder; see `coding_gym.episode.run_folder.RunFolder`.
         player: The agent: a `Player`, the name of an agent without a model, or the arguments of
             `coding_gym.agents.built_in.get_player` as JSON values.
         tasks: The task source, the arguments of `coding_gym.load_tasks` as JSON values, or a list
@@ -111,7 +111,10 @@ def evaluate(
     with ExitStack() as stack:
         folder = None
         if resume:
-            stack.enter_context(RunFolder.open(out).writer())
+            folder = RunFolder.open(out)
+            if "player" not in folder.config:
+                raise InvalidArgumentError(f"{out} is imported or recorded; name a new folder")
+            stack.enter_context(folder.writer())
             folder = RunFolder.open(out)  # the last writer can have saved settings
             player, tasks, episode = _recorded(folder, player, tasks)
         config, agent, episode_config = _settings(player, tasks, episode or {})
@@ -188,10 +191,6 @@ def _recorded(
         InvalidArgumentError: The settings do not contain the player or the tasks.
     """
     config, path = folder.config, folder.path / CONFIG
-    if "player" not in config:
-        raise InvalidArgumentError(
-            f"the run in {folder.path} is imported and has no player; start a run in a new folder"
-        )
     player = player or config["player"]
     if player is None:
         raise InvalidArgumentError(

@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
+from coding_gym.episode.run_folder import RunFolder
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.health import Symptom, health_counts, symptoms
@@ -17,7 +18,6 @@ from coding_gym.evaluation.statistics import Estimate, mean_estimate, resolved_r
 from coding_gym.evaluation.tables import cells, flatten, markdown_table, percent, quantity
 from coding_gym.grade import GradeReason, Level
 from coding_gym.json_record import JsonRecord
-from coding_gym.rollout import RunFolder
 from coding_gym.task import Task
 from coding_gym.trajectory import Trajectory
 
@@ -303,7 +303,8 @@ def _means(rows: Sequence[Mapping[str, Any]]) -> dict[str, Estimate]:
 
 def _settings(config: Mapping[str, Any]) -> Iterator[tuple[str, object]]:
     settings = {name: value for name, value in config.items() if name not in ("player", "bounds")}
-    excluded_names = ("tasks.task_ids", "agent.base_url")
+    unplanned = () if config["tasks"]["task_ids"] else ("attempts", "seed")
+    excluded_names = ("tasks.task_ids", "agent.base_url", *unplanned)
     return ((name, value) for name, value in flatten(settings) if name not in excluded_names)
 
 

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from coding_gym.episode.config import task_digest
+from coding_gym.episode.run_folder import ROWS, RunFolder
 from coding_gym.errors import InvalidArgumentError, UnknownTaskError
-from coding_gym.rollout.run_folder import ROWS, RunFolder
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import Trajectory
@@ -33,6 +33,7 @@ def unchanged_task(tasks: Mapping[str, Task], record: Trajectory) -> Task | None
 
 def _load(run: RunFolder) -> Sequence[Task]:
     source = {name: value for name, value in run.config["tasks"].items() if name != "digest"}
+    source["task_ids"] = source["task_ids"] or None  # recorded episodes: all tasks of the source
     if source["source"] == ROWS:
         raise InvalidArgumentError(
             f"{run.path} does not contain its tasks, which were passed as a list; pass the list "

@@ -1,6 +1,5 @@
-"""Runs of many episodes, and the folder of their records."""
+"""Runs of many episodes."""
 
-from coding_gym.rollout.run_folder import RunFolder
 from coding_gym.rollout.runner import Runner
 
-__all__ = ["RunFolder", "Runner"]
+__all__ = ["Runner"]

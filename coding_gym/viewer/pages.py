@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, validate_call
 
 from coding_gym import evaluation
+from coding_gym.episode.run_folder import CONFIG, LOCK, RunFolder
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.evaluation.report import Report
 from coding_gym.evaluation.run_tasks import load_run_tasks, unchanged_task
 from coding_gym.evaluation.tables import flatten
-from coding_gym.rollout.run_folder import CONFIG, LOCK, RunFolder
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer import turns
 from coding_gym.viewer.index import RunIndex, open_regular, version
@@ -126,6 +126,8 @@ class Run:
 
     def _summarise(self) -> Json:
         rows, result = [*self.index.rows.values()], self.report()
+        task_ids = self.config["tasks"]["task_ids"]  # empty for recorded episodes
+        num_attempts = self.config["attempts"]
         costs = [row["cost"] for row in rows if row["cost"] is not None]
         num_read = sum(row["indexed"] for row in rows)
         settings = {
@@ -136,8 +138,9 @@ class Run:
         return {
             "id": self.id,
             "settings": settings,
-            "num_tasks": len(self.config["tasks"]["task_ids"]),
-            "attempts": self.config["attempts"],
+            "num_tasks": len(task_ids or {row["task"] for row in rows}),
+            "attempts": max([num_attempts, *(row["attempt"] + 1 for row in rows)]),
+            "planned": len(task_ids) * num_attempts or len(rows),
             "done": len(rows) - result.num_errors,
             "num_resolved": result.num_resolved,
             "num_errors": result.num_errors,

@@ -10,10 +10,10 @@ from episodes import FIX, SUBMIT, Closing, Make, as_text, in_another_process, pl
 
 import coding_gym
 from coding_gym import EnvSnapshot
+from coding_gym.episode.run_folder import RunFolder
 from coding_gym.errors import InvalidArgumentError, UnknownTaskError
 from coding_gym.vector.sub_envs import make_envs
 from coding_gym.wrappers import MenuActions
-from coding_gym.wrappers.record_trajectory import read_trajectories
 
 BEFORE = ["?", FIX, shell("echo one > ~/note; touch new.txt; ln -s ~ home")]
 AFTER = [
@@ -79,7 +79,7 @@ def test_another_process_continues_a_wrapped_env_identically(
     expected = play_and_reset(env, AFTER)
     assert '"resolved": true' in expected[-2]
     assert in_another_process(play_from_file, rows, path) == expected
-    first, second = read_trajectories(tmp_path / "records")
+    first, second = RunFolder.open(tmp_path / "records").trajectories()
     assert [turn.reward for turn in second.turns] == [turn.reward for turn in first.turns]
 
 

@@ -17,8 +17,8 @@ from gymnasium.wrappers import FlattenObservation, TransformObservation
 
 import coding_gym.wrappers
 from coding_gym import Stop
+from coding_gym.episode.run_folder import RunFolder
 from coding_gym.errors import EpisodeError, InvalidArgumentError, InvalidTaskError
-from coding_gym.wrappers.record_trajectory import read_trajectories
 
 Make = Callable[[], Env]
 PARTS = [
@@ -163,7 +163,7 @@ def test_no_episode_runs_after_a_refused_task(
     assert env.reset(seed=0)[1]["turn"] == 0
     if "RecordTrajectory" in names:
         env.step(Stop("enough"))
-        (record,) = read_trajectories(tmp_path / "episodes")
+        (record,) = RunFolder.open(tmp_path / "episodes").trajectories()
         assert len(record.turns) == 1
 
 
@@ -204,7 +204,7 @@ def test_snapshots_keep_all_state(names: list[str], env: Env, tmp_path: Path) ->
     folder = tmp_path / "episodes"
     records = [
         [(turn.action, turn.calls, turn.reward, turn.reward_parts) for turn in episode.turns]
-        for episode in (read_trajectories(folder) if folder.exists() else ())
+        for episode in (RunFolder.open(folder).trajectories() if folder.exists() else ())
     ]
     assert len(records) == (3 if "RecordTrajectory" in names else 0)
     assert all(record == records[0] and len(record) == 6 for record in records)

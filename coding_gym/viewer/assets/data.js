@@ -65,7 +65,6 @@ function withSettings(run) {
     toolset: settings["episode.toolset"] ?? "",
     tasks: settings["tasks.source"] ?? "",
     created_at: settings.created_at ?? "",
-    planned: run.num_tasks * run.attempts,
   };
 }
 

@@ -16,9 +16,10 @@ import json
 import math
 import os
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from itertools import count
 from pathlib import Path
@@ -27,8 +28,9 @@ from urllib.parse import quote, unquote
 
 import filelock
 
+from coding_gym import __version__
 from coding_gym.episode.usage import TOKEN_COUNTS
-from coding_gym.errors import InvalidArgumentError
+from coding_gym.errors import InfrastructureError, InvalidArgumentError
 from coding_gym.json_record import JsonRecord
 from coding_gym.trajectory import Trajectory
 from coding_gym.whole_file import remove_partial_files, write_whole
@@ -75,7 +77,8 @@ class Outcome(JsonRecord):
 class RunFolder:
     """The folder of a run; `create` makes a new folder, `open` reads an existing folder.
 
-    Any number of processes can read a folder while one process writes to it.
+    Any number of processes can read a folder while one process writes to it by `add`, or while any
+    number of threads and processes write to it by `record`.
 
     Args:
         path: The folder.
@@ -136,6 +139,21 @@ class RunFolder:
             ) from None
         return cls(path, config)
 
+    @classmethod
+    def recorder(cls, path: str | Path) -> Self:
+        """Returns a folder, created if missing, for `record`; the first record sets its settings.
+
+        Raises:
+            InvalidArgumentError: The folder contains a run of planned attempts.
+            OSError: The folder cannot be created.
+        """
+        path = Path(path)
+        (path / ATTEMPTS).mkdir(parents=True, exist_ok=True)
+        folder = cls.open(path) if (path / CONFIG).exists() else cls(path, {})
+        if folder.config and folder.config["tasks"]["task_ids"]:
+            raise InvalidArgumentError(f"{path} has a run of coding-gym eval; name another folder")
+        return folder
+
     def save_config(self) -> None:
         """Writes ``config.json`` atomically."""
         write_whole(self.path / CONFIG, json.dumps(self.config, indent=2) + "\n")
@@ -183,30 +201,83 @@ class RunFolder:
         finally:
             lock.release()
 
-    def add(self, trajectory: Trajectory) -> None:
+    def add(self, trajectory: Trajectory, *, overwrite: bool = True) -> None:
         """Writes the record of one attempt, inside `writer`.
 
         Raises:
+            FileExistsError: The attempt has a verdict, and ``overwrite`` is False.
             OSError: The file cannot be written.
         """
-        folder = self.path / ATTEMPTS
-        quoted = quote(trajectory.task_id, safe="")
-        if quoted.startswith("."):  # the file would be hidden
-            quoted = f"%2E{quoted[1:]}"
-        stem = f"{quoted}.{trajectory.attempt}"
-        path = folder / f"{stem}.json"
+        path = self._path(trajectory.task_id, trajectory.attempt)
         if trajectory.error_class:
-            paths = (folder / f"{stem}.error{number or ''}.json" for number in count())
+            paths = (path.with_suffix(f".error{number or ''}.json") for number in count())
             path = next(path for path in paths if not path.exists())
         fields = {"outcome": Outcome.of(trajectory).to_json(), **trajectory.to_json()}
         lines = (f"{json.dumps(name)}: {json.dumps(value)}" for name, value in fields.items())
-        write_whole(path, "{" + ",\n".join(lines) + "}\n")
+        write_whole(path, "{" + ",\n".join(lines) + "}\n", overwrite=overwrite)
+
+    def record(self, trajectory: Trajectory) -> Trajectory:
+        """Appends an episode as the next attempt at its task, and returns its record.
+
+        The record gets the number of the attempt and the id of the run. An attempt that ended with
+        an error is repeated. ``config.json`` has the settings of the first record of the folder;
+        other records can have other settings.
+
+        Raises:
+            InfrastructureError: The file cannot be written; the message has the reason.
+        """
+        try:
+            if not self.config:
+                config = json.dumps(_recorded_settings(self.path, trajectory), indent=2)
+                with suppress(FileExistsError):
+                    write_whole(self.path / CONFIG, config, overwrite=False)
+                self.config = self.open(self.path).config
+            while True:
+                attempt = self._next_attempt(trajectory.task_id)
+                record = replace(trajectory, attempt=attempt, run_id=self.config["run_id"])
+                with suppress(FileExistsError):  # another writer has used the number
+                    self.add(record, overwrite=False)
+                    return record
+        except OSError as error:
+            raise InfrastructureError(
+                f"{trajectory.task_id} cannot be recorded in {self.path}: {error.strerror or error}"
+            ) from error
+
+    def _next_attempt(self, task_id: str) -> int:
+        """Returns a free number by binary search, because listing a large folder is slow."""
+        size = 1
+        while self._path(task_id, size - 1).exists():
+            size *= 2
+        return bisect_left(range(size), True, key=lambda n: not self._path(task_id, n).exists())
+
+    def _path(self, task_id: str, attempt: int) -> Path:
+        """Returns the file of an attempt with a verdict."""
+        quoted = quote(task_id, safe="")
+        if quoted.startswith("."):  # the file would be hidden
+            quoted = f"%2E{quoted[1:]}"
+        return self.path / ATTEMPTS / f"{quoted}.{attempt}.json"
 
     def _records(self, *, errors: bool) -> Iterator[Trajectory]:
         for _, (name, _) in sorted(list_attempts(self.path / ATTEMPTS).items()):
             if is_error(name) is errors:
                 file = self.path / ATTEMPTS / name
                 yield Trajectory.parse(file.read_bytes(), file)
+
+
+def _recorded_settings(path: Path, first: Trajectory) -> dict[str, Any]:
+    """Returns the settings of recorded episodes, from the first episode."""
+    episode = {"toolset": first.toolset, "tokenizer": first.tokenizer, **first.settings}
+    episode.pop("task_digest", None)
+    return {
+        "run_id": path.absolute().name,
+        "created_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "agent": {"name": first.agent or "recorded", "model": first.model},
+        "tasks": {"source": episode.pop("tasks", "") or ROWS, "task_ids": []},
+        "attempts": 1,
+        "seed": 0,
+        "episode": episode,
+        "versions": {"coding-gym": __version__},
+    }
 
 
 def _read_outcome(file: Path) -> Outcome:
