@@ -178,14 +178,16 @@ class TestFile:
 
         If the function has no assertion, its last statement is its only check.
         """
-        if any(isinstance(child, ast.Yield | ast.YieldFrom) for child in _nodes_of_function(node)):
+        nodes = list(_nodes_of_function(node))
+        if any(isinstance(child, ast.Yield | ast.YieldFrom) for child in nodes):
             return []
-        checks = list(self._checks(node.body))
+        if any(map(_is_check, nodes)):
+            return list(self._checks(node.body))
         last = node.body[-1]
-        if not checks and isinstance(last, ast.Expr | ast.Assign) and self._begins_line(last):
-            offset = self.source.span(last)[0]
-            checks = [Check(node=last, path=self.path, offset=offset, is_ending=True)]
-        return checks
+        if not isinstance(last, ast.Expr | ast.Assign) or not self._begins_line(last):
+            return []
+        offset = self.source.span(last)[0]
+        return [Check(node=last, path=self.path, offset=offset, is_ending=True)]
 
     def negations(
         self, node: Function, check: Check, outputs: Sequence[str], rng: Random
@@ -367,6 +369,15 @@ def _scope(node: Function) -> tuple[int, int]:
 
 def _functions(owner: ast.Module | ast.ClassDef, name: str) -> list[Function]:
     return [n for n in owner.body if isinstance(n, Function) and n.name == name]
+
+
+def _is_check(node: ast.AST) -> bool:
+    match node:
+        case ast.With(items=items):
+            return bool(_raises_items(items))
+        case ast.Assert() | ast.Expr():
+            return _operands(node) is not None
+    return False
 
 
 def _operands(statement: ast.Assert | ast.Expr) -> Operands | None:
