@@ -64,8 +64,8 @@ class UnitChoice:
             if digit is None:
                 versions = self._challenge.draw(self._stable, self._rng)
             else:
-                negated = [n for n in numbers if n >> digit & 1]
-                versions = negated, [n for n in numbers if not n >> digit & 1]
+                first = frozenset(n for n in numbers if n >> digit & 1)
+                versions = first, frozenset(numbers) - first
             results = [self._verify(negated) for negated in versions]
             num_verified = num_verified + 1 if all(results) else 0
             if num_verified == len(rounds):
