@@ -143,12 +143,12 @@ def read_bare(text: str, start: int, tools: KnownTools) -> Piece | None:
 
 
 def mentions_call(text: str) -> bool:
-    """Whether a text has the keys of a call or of a message with calls."""
+    """Returns whether a text has the keys of a call or of a message with calls."""
     return bool((_NAME.search(text) and _ARGUMENTS.search(text)) or _TOOL_CALLS.search(text))
 
 
 def _is_call(item: Any, tools: KnownTools) -> bool:
-    """Whether a JSON value has the form of a call: a name with arguments, or a known tool."""
+    """Returns whether a JSON value is like a call: a name with arguments, or a known tool."""
     if not isinstance(item, dict):
         return False
     if isinstance(item.get("function"), dict):
