@@ -114,7 +114,7 @@ class ExecResult:
 def is_too_deep(value: Any) -> bool:
     """Returns whether a JSON value is nested more than `MAX_DEPTH` levels deep."""
     level: list[Any] = [[value]]
-    for _ in range(MAX_DEPTH):
+    for _ in range(MAX_DEPTH + 1):
         level = [
             item
             for group in level

@@ -1,6 +1,7 @@
 """Episodes of harnesses in the sandbox; a server with scripted replies replaces the model."""
 
 import json
+import shlex
 import tempfile
 import time
 from dataclasses import replace
@@ -520,6 +521,12 @@ def test_harness_file_with_a_wrong_value_is_refused(
     path.write_text("\n".join([*lines, change]), encoding="utf-8")
     with pytest.raises(CodingGymError, match=value):
         get_harness(str(path))
+
+
+def test_values_in_a_command_are_quoted() -> None:
+    agent = replace(harness(""), command="own --model openai/{model} {problem}")
+    command = agent.filled({"model": "my model's"}).shell_command("It's $HOME").splitlines()[-1]
+    assert shlex.split(command) == ["own", "--model", "openai/my model's", "It's $HOME"]
 
 
 def test_installation_is_reported_cached_and_excluded_from_the_duration(

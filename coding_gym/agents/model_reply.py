@@ -12,7 +12,7 @@ from coding_gym.arguments import is_number
 from coding_gym.calls import ModelCall
 from coding_gym.episode.limits import Amount
 from coding_gym.json_record import JsonRecord
-from coding_gym.tools.formats import message_calls
+from coding_gym.tools.formats import content_text, message_calls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -142,14 +142,6 @@ def _ids(value: Any) -> tuple[int, ...]:
     """Returns the value as token ids if it is a list of integers, else ()."""
     is_list = isinstance(value, Sequence) and all(type(token) is int for token in value)
     return tuple(value) if is_list else ()
-
-
-def content_text(content: Any) -> str:
-    """Returns the text of a message's content, a text or a list of parts; "" for other values."""
-    if isinstance(content, str):
-        return content
-    texts = [_at(part, "text") for part in _list(content)]
-    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _is_finite(value: Any) -> bool:
