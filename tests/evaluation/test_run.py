@@ -264,6 +264,16 @@ def test_resume_refuses_changed_settings(
         evaluate(tmp_path / "run", resume=True, **{"tasks": TASKS[:1]} | changes)
 
 
+def test_resume_refuses_a_changed_script(tmp_path: Path) -> None:
+    script = tmp_path / "script.jsonl"
+    script.write_text('"look"\n')
+    evaluate(tmp_path / "run", str(script), tasks=TASKS[:1])
+    evaluate(tmp_path / "run", tasks=TASKS[:1], resume=True)
+    script.write_text('"another"\n')
+    with pytest.raises(InvalidArgumentError, match="actions"):
+        evaluate(tmp_path / "run", tasks=TASKS[:1], attempts=2, resume=True)
+
+
 def test_resume_accepts_tasks_of_another_installation(tmp_path: Path) -> None:
     evaluate(tmp_path / "run", "noop", tasks=TASKS[:1])
     moved = replace(TASKS[0], tree=replace(TASKS[0].tree, folder=str(tmp_path)))
