@@ -350,6 +350,14 @@ def test_budget_that_cannot_be_counted_stops_the_run(
     assert len(list(folder.outcomes())) == 1
 
 
+def test_one_player_plays_a_run_and_resumes_it(tmp_path: Path) -> None:
+    with ChatServer(look_then_submit) as server:
+        player = chat(server)
+        evaluate(tmp_path / "run", player, tasks=TASKS[:1])
+        folder = evaluate(tmp_path / "run", player, tasks=TASKS[:1], attempts=2, resume=True)
+    assert len(folder.keys()) == 2
+
+
 def test_usage_includes_errors_that_were_repeated(tmp_path: Path) -> None:
     spent: list[int] = []
     for is_resumed in (False, True, True):
