@@ -93,8 +93,10 @@ def test_one_missing_task_affects_only_its_attempts(
     harbor_trial(tmp_path / "job/other")
     rows = write_rows(tmp_path / "rows.jsonl", tiny_row, {"instance_id": "malformed"})
     back = import_atif([tmp_path / "job"], tmp_path / "back", tasks=str(rows))
-    results = {item.task_id: item for item in regrade(back)}
+    totals: list[int] = []
+    results = {item.task_id: item for item in regrade(back, on_start=totals.append)}
     assert results.keys() == {"shapes-area"}  # the other task has no patch
+    assert (totals, len(back.keys())) == ([2], 3)
     (record, *_) = (item for item in back.trajectories() if item.task_id == "shapes-area")
     lost = replace(record, task_id="gone")
     with back.writer() as writer:
@@ -105,7 +107,7 @@ def test_one_missing_task_affects_only_its_attempts(
     assert (results["gone"].after, results["gone"].is_flip) == (None, False)
     compared = report(back)
     assert compared.values("code_similarity").keys() == {"shapes-area"}
-    assert "gone" in " ".join(compared.caveats)
+    assert "no longer in the source, such as gone" in " ".join(compared.caveats)
 
 
 def test_ungraded_run_is_graded_in_its_sandbox_without_flips(
