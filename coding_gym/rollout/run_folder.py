@@ -27,7 +27,7 @@ from urllib.parse import quote, unquote
 
 import filelock
 
-from coding_gym.episode.usage import TOKEN_COUNTS
+from coding_gym.calls import SUMMED_COUNTS
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord
 from coding_gym.trajectory import Trajectory
@@ -67,7 +67,7 @@ class Outcome(JsonRecord):
         return cls(
             error_class=record.error_class,
             resolved=record.resolved,
-            tokens=sum(record.usage.get(name) or 0 for name in TOKEN_COUNTS),
+            tokens=sum(record.usage.get(name) or 0 for name in SUMMED_COUNTS),
             cost=record.cost,
         )
 

@@ -340,14 +340,30 @@ def test_budget_is_kept_on_resume_and_may_grow(tmp_path: Path) -> None:
     assert len(folder.keys()) == len(TASKS)
 
 
-@pytest.mark.parametrize("budget", [{"max_tokens": 100}, {"max_cost": 1.0}])
+@pytest.mark.parametrize(
+    ("budget", "client"),
+    [
+        ({"max_tokens": 100}, {}),
+        ({"max_cost": 1.0}, {}),
+        ({"max_cost": 1.0}, {"prices": Prices(input=1e6, output=1e6)}),
+    ],
+)
 def test_budget_that_cannot_be_counted_stops_the_run(
-    budget: dict[str, Any], tmp_path: Path
+    budget: dict[str, Any], client: dict[str, Any], tmp_path: Path
 ) -> None:
     silent = {name: value for name, value in SUBMIT.items() if name != "usage"}
-    answer = Answer(silent)
-    folder = played(lambda _: answer, tmp_path / "run", tasks=TASKS, concurrency=1, **budget)
-    assert len(list(folder.outcomes())) == 1
+    answer, options = Answer(silent), {"tasks": TASKS, "concurrency": 1, **budget}
+    folder = played(lambda _: answer, tmp_path / "run", client, **options)
+    assert [outcome.cost for outcome in folder.outcomes()] == [None]
+
+
+def test_reply_of_no_tokens_has_the_cost_of_its_prompt(tmp_path: Path) -> None:
+    client = {"prices": Prices(input=1e6, output=1e6)}
+    empty = Answer(message(usage=(10, 0)))
+    (record,) = played(
+        lambda _: empty, tmp_path / "run", client, episode={"max_turns": 1}
+    ).trajectories()
+    assert record.cost == 10
 
 
 def test_one_player_plays_a_run_and_resumes_it(tmp_path: Path) -> None:
