@@ -37,7 +37,12 @@ CONFIG, ATTEMPTS, LOCK = "config.json", "attempts", ".lock"
 ROWS = "rows"
 """The task source in the settings of a run whose tasks were passed as a list."""
 
-_REQUIRED = {"run_id", "created_at", "agent", "tasks", "attempts", "seed", "episode", "versions"}
+_REQUIRED: Mapping[str, type] = {
+    **dict.fromkeys(("run_id", "created_at", "agent.name", "agent.model", "tasks.source"), str),
+    **dict.fromkeys(("attempts", "seed"), int),
+    **dict.fromkeys(("episode", "versions"), dict),
+    "tasks.task_ids": list,
+}
 _NAME = re.compile(r"([^.].*)\.([0-9]{1,9})(\.error([0-9]{0,9}))?\.json")
 _RUN_FOLDER = "a folder of coding-gym eval"
 
@@ -124,8 +129,12 @@ class RunFolder:
         path = Path(path)
         try:
             config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
-            if not isinstance(config, dict) or not config.keys() >= _REQUIRED:
-                raise ValueError(f"{CONFIG} must have {', '.join(sorted(_REQUIRED))}")
+            for setting, kind in _REQUIRED.items():
+                value = config
+                for name in setting.split("."):
+                    value = value.get(name) if isinstance(value, dict) else None
+                if not isinstance(value, kind):
+                    raise ValueError(f"{setting} must be a {kind.__name__}, got {value!r:.80}")
         except FileNotFoundError:
             runs = sorted(file.parent.name for file in path.glob(f"*/{CONFIG}"))
             remedy = f"one of its runs: {', '.join(runs[:10])}" if runs else _RUN_FOLDER

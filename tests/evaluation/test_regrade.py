@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from episodes import run_command
-from runs import native_episode
+from runs import native_episode, write_run
 from sandbox_fixtures import write_rows
 
 from coding_gym.calls import ModelCall, ToolCall, ToolResult
@@ -210,6 +210,23 @@ def test_config_without_a_required_key_is_refused(key: str, tmp_path: Path) -> N
     folder.config.pop(key)
     folder.save_config()
     with pytest.raises(InvalidArgumentError, match=key):
+        RunFolder.open(folder.path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"tasks": {}}, "tasks.source"),
+        ({"agent": {"name": "x"}}, "agent.model"),
+        ({"attempts": "many"}, "attempts"),
+        ({"versions": []}, "versions"),
+    ],
+)
+def test_config_with_a_malformed_value_is_refused(
+    settings: dict[str, Any], field: str, tmp_path: Path
+) -> None:
+    folder = write_run(tmp_path / "run", [], **settings)
+    with pytest.raises(InvalidArgumentError, match=field):
         RunFolder.open(folder.path)
 
 
