@@ -164,7 +164,7 @@ class TestFile:
         return Edit(self.path, end, end, text)
 
     def is_valid(self, node: Function, edits: Sequence[Edit]) -> bool:
-        """Whether a function is valid Python after some edits."""
+        """Returns whether a function is valid Python after some edits."""
         span = self.source.line_span(*_scope(node))
         text = apply_edits(self.source.text, edits, span=span, keeps_lines=True)
         try:
@@ -178,14 +178,16 @@ class TestFile:
 
         If the function has no assertion, its last statement is its only check.
         """
-        if any(isinstance(child, ast.Yield | ast.YieldFrom) for child in _nodes_of_function(node)):
+        nodes = list(_nodes_of_function(node))
+        if any(isinstance(child, ast.Yield | ast.YieldFrom) for child in nodes):
             return []
-        checks = list(self._checks(node.body))
+        if any(map(_is_check, nodes)):
+            return list(self._checks(node.body))
         last = node.body[-1]
-        if not checks and isinstance(last, ast.Expr | ast.Assign) and self._begins_line(last):
-            offset = self.source.span(last)[0]
-            checks = [Check(node=last, path=self.path, offset=offset, is_ending=True)]
-        return checks
+        if not isinstance(last, ast.Expr | ast.Assign) or not self._begins_line(last):
+            return []
+        offset = self.source.span(last)[0]
+        return [Check(node=last, path=self.path, offset=offset, is_ending=True)]
 
     def negations(
         self, node: Function, check: Check, outputs: Sequence[str], rng: Random
@@ -283,7 +285,7 @@ class TestFile:
         return not self.source.before(self.source.span(node)[0]).strip()
 
     def _can_begin(self, item: ast.expr) -> bool:
-        """Whether another item can be inserted before the first one of a ``with`` statement."""
+        """Returns whether an item can be inserted before the first one of a ``with`` statement."""
         return self.source.before(self.source.span(item)[0]).split() == ["with"]
 
     def _bound_once(self, node: Function, expected: ast.expr) -> ast.expr:
@@ -369,6 +371,15 @@ def _functions(owner: ast.Module | ast.ClassDef, name: str) -> list[Function]:
     return [n for n in owner.body if isinstance(n, Function) and n.name == name]
 
 
+def _is_check(node: ast.AST) -> bool:
+    match node:
+        case ast.With(items=items):
+            return bool(_raises_items(items))
+        case ast.Assert() | ast.Expr():
+            return _operands(node) is not None
+    return False
+
+
 def _operands(statement: ast.Assert | ast.Expr) -> Operands | None:
     """Returns the operands of an assertion; None if a statement is no assertion."""
     match statement:
@@ -397,7 +408,7 @@ def _operands_of_call(call: ast.Call) -> Operands:
 
 
 def _is_assertion(call: ast.Call) -> bool:
-    """Whether the called function is an assertion, according to its name."""
+    """Returns whether the called function is an assertion, according to its name."""
     name = _called(call)
     match call.func:
         case ast.Name() | ast.Attribute(value=ast.Name(id="self" | "cls")):
@@ -439,7 +450,7 @@ def _expected_operand(left: ast.expr, right: ast.expr) -> ast.expr:
 
 
 def _suppresses(statement: ast.With | ast.AsyncWith) -> bool:
-    """Whether a ``with`` block may suppress a failure inside it."""
+    """Returns whether a ``with`` block may suppress a failure inside it."""
     items = (ast.unparse(item.context_expr) for item in statement.items)
     return any(map(_SUPPRESSES.search, items))
 

@@ -3,6 +3,7 @@
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
+from itertools import cycle, islice
 from random import Random
 
 from coding_gym.grade import Level, TestStatus
@@ -12,9 +13,7 @@ from coding_gym.grading.negation import subject_of
 from coding_gym.grading.number_choice import new_words
 from coding_gym.grading.report import TestRun
 
-# Two units are negated in different versions of at least one of six draws in 63 of 64 cases.
-_NUM_DRAWS = 6  # successful in a row
-_MAX_DRAWS = 24
+_MAX_ROUNDS = 24  # pairs of runs
 _NO_UNIT = Unit(edits=(), level=Level.STRUCTURE)
 
 
@@ -50,20 +49,36 @@ class UnitChoice:
         return self._runs.challenge(self._reached, units)
 
     def choose(self) -> None:
-        """Rejects units until several draws in a row have the expected outcomes.
+        """Rejects units until runs with the gold patch have the expected outcomes.
 
-        The runs of both versions of each draw have the gold patch.
+        A round runs two versions, each of which negates some units. A binary digit of the units'
+        numbers assigns units to versions, another digit in each round. The units of a function have
+        consecutive numbers, so every two of them are once in different versions. In a last round a
+        draw assigns them. The rounds repeat until all have succeeded without a failure in between.
         """
-        self._verify(range(len(self._candidates)))  # rejects most unusable units in one run
+        numbers = range(len(self._candidates))
+        self._verify(numbers)  # rejects most unusable units in one run
+        rounds = [*range(self._num_digits()), None]
         num_verified = 0
-        for _ in range(_MAX_DRAWS):
-            versions = self._challenge.draw(self._stable, self._rng)
+        for digit in islice(cycle(rounds), _MAX_ROUNDS):
+            if digit is None:
+                versions = self._challenge.draw(self._stable, self._rng)
+            else:
+                first = frozenset(n for n in numbers if n >> digit & 1)
+                versions = first, frozenset(numbers) - first
             results = [self._verify(negated) for negated in versions]
             num_verified = num_verified + 1 if all(results) else 0
-            if num_verified == _NUM_DRAWS:
+            if num_verified == len(rounds):
                 return
         for units in self._candidates:  # no choice succeeded
             units.clear()
+
+    def _num_digits(self) -> int:
+        """Returns how many of the lowest binary digits tell the units of a function apart."""
+        functions = (
+            self._runs.checks[units[0].checks[0]][0] for units in self._candidates if units
+        )
+        return (max(Counter(functions).values(), default=1) - 1).bit_length()
 
     def verify_alone(self) -> bool:
         """Returns whether fail-to-pass tests can run alone; calls `_clear_bits`.

@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import os
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
@@ -13,15 +12,15 @@ from filelock import FileLock, Timeout
 from coding_gym.sandbox.ownership import remove_folder
 
 PARTIAL = ".partial"
-LOCK = ".lock"  # its time is that of the last use of the folder
+LOCK = ".lock"
+USED = ".used"  # its time is that of the last use of the folder
 
 
 class FolderCache:
     """A cache of folders, each of which is built once for its key.
 
     A folder is built under a temporary name and renamed when complete, so the folder of a killed
-    build is never used. A lock file beside it ensures that only one process builds the folder;
-    the file's modification time is that of the last use.
+    build is never used. A lock on the key ensures that only one process builds the folder.
 
     Args:
         folder: The parent of the cached folders; created by the first build.
@@ -50,10 +49,10 @@ class FolderCache:
             with key_lock(self._folder, key):
                 if not final.is_dir():  # else another process has built it
                     self._build(key, build, final)
-        # The cache may be read-only. A file is never created here: on file systems without flock,
-        # a process holds the lock as long as its file exists.
-        with suppress(OSError):
-            os.utime(final.with_name(f"{key}{LOCK}"))
+        with suppress(OSError):  # the cache may be read-only
+            # Not the lock file, which some versions of filelock remove, nor the folder, whose time
+            # is part of its content.
+            final.with_name(f"{key}{USED}").touch()
         return final
 
     def remove(self, key: str, *, timeout_s: float = -1) -> None:
@@ -73,6 +72,7 @@ class FolderCache:
             # Renamed first, so that later users build the folder again.
             with suppress(FileNotFoundError):
                 self.path(key).rename(trash)
+            self.path(f"{key}{USED}").unlink(missing_ok=True)
             remove_folder(trash)
 
     def _build(self, key: str, build: Callable[[Path], None], final: Path) -> None:
@@ -92,10 +92,7 @@ def content_key(*values: object) -> str:
 
 
 def key_lock(folder: Path, key: str) -> FileLock:
-    """Returns the lock that is held while the folder of ``key`` is built or removed.
-
-    The lock file is never removed; otherwise two processes could hold the lock.
-    """
+    """Returns the lock that is held while the folder of ``key`` is built or removed."""
     return FileLock(folder / f"{key}{LOCK}")
 
 

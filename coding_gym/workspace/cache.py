@@ -8,7 +8,14 @@ from pathlib import Path
 
 from filelock import Timeout
 
-from coding_gym.sandbox.folder_cache import LOCK, PARTIAL, FolderCache, key_lock, remove_leftovers
+from coding_gym.sandbox.folder_cache import (
+    LOCK,
+    PARTIAL,
+    USED,
+    FolderCache,
+    key_lock,
+    remove_leftovers,
+)
 
 # Folders of the cache; docs/environments.md describes them. Entries of the last two are files.
 _KINDS = (
@@ -95,9 +102,9 @@ def _remove(entry: CacheEntry) -> bool:
 
 def _entries(root: Path, kind: str) -> Iterator[CacheEntry]:
     for path in (root / kind).iterdir() if (root / kind).is_dir() else ():
-        if path.name.endswith((PARTIAL, LOCK)):
+        if path.name.endswith((PARTIAL, LOCK, USED)):
             continue
-        lock = path.with_name(f"{path.name}{LOCK}")
+        marker = path.with_name(f"{path.name}{USED}")
         with suppress(OSError):  # another process has removed the entry
-            used_s = lock.stat().st_mtime if lock.exists() else path.stat().st_ctime
+            used_s = marker.stat().st_mtime if marker.exists() else path.stat().st_ctime
             yield CacheEntry(path=path, used_at=datetime.fromtimestamp(used_s, UTC))

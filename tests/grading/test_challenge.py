@@ -622,11 +622,28 @@ def test_repair_can_resolve_a_task_of_unstable_tests(store: TemplateStore) -> No
     assert any(verdict.resolved for verdict in grades)
 
 
+def test_gold_patch_resolves_though_a_negated_check_breaks_another(store: TemplateStore) -> None:
+    """A plan tries each two units in different versions, whatever its draws."""
+    lines = ("assert total([9], 1) == 8; price = 9", "assert total([price], 2) == 7")
+    hidden = "from cart import total\n\n\ndef test_a():\n" + "".join(f"    {x}\n" for x in lines)
+    task = with_hidden(hidden, "test_a")
+    template = store.get(task)
+    with mock.patch.object(Challenge, "draw", lambda self, *_: (range(len(self.units)), ())):
+        plan = new_plan(task, template)
+    task = replace(task, grading_plan=plan.to_text(plan_key(task, template)))
+    verdicts = [grade(task, template, Patch(task.gold_patch), rng=Random(n)) for n in range(8)]
+    assert all(verdict.resolved for verdict in verdicts)
+
+
 def test_task_with_assertions_only_on_branches_is_not_verified(store: TemplateStore) -> None:
     """A forger can claim that the program took another branch."""
     hidden = "from cart import total\n\n\ndef test_a():\n    if total([]) == 0:\n"
     hidden += "        assert total([9], 2) == 7\n"
-    for text, bits, level in ((hidden, 0, "structure"), (f"{hidden}    {_SECOND}", 1, "value")):
+    for text, bits, level in (
+        (hidden, 0, "structure"),
+        (f"{hidden}    print()\n", 0, "structure"),
+        (f"{hidden}    {_SECOND}", 1, "value"),
+    ):
         task = with_hidden(text, "test_a")
         verdict = graded_gold(task, store)
         assert (verdict.resolved, verdict.bits, verdict.levels) == (True, bits, {level: 1})

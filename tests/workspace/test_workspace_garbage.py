@@ -24,7 +24,7 @@ def fill(root: Path, name: str, *, days: float = 0) -> None:
     kind, _, key = name.partition("/")
     entry = FolderCache(root / kind).get(key, lambda part: (part / "data").touch())
     used_s = datetime.now(UTC).timestamp() - days * _DAY_S
-    os.utime(entry.with_name(f"{key}.lock"), (used_s, used_s))
+    os.utime(entry.with_name(f"{key}.used"), (used_s, used_s))
 
 
 def cache(*arguments: str, answer: str = "") -> Result:
