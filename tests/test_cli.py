@@ -17,7 +17,7 @@ from coding_gym import load_tasks
 from coding_gym.agents.built_in import get_player
 from coding_gym.cli import demo
 from coding_gym.cli.app import app
-from coding_gym.episode.run_folder import RunFolder
+from coding_gym.run_folder import RunFolder
 
 
 def test_tasks_are_listed_and_shown() -> None:

@@ -13,7 +13,7 @@ import pytest
 from episodes import run_command
 from model_server import Answer, ChatServer, message
 
-from coding_gym.episode.run_folder import RunFolder
+from coding_gym.run_folder import RunFolder
 from coding_gym.tasks import load_tasks
 
 

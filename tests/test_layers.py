@@ -11,7 +11,7 @@ PACKAGE = Path(coding_gym.__file__).parent
 VALUES = ["task", "patch", "action", "calls", "grade", "trajectory"]
 # Modules that values, and several packages, import.
 VALUES += ["json_record", "arguments", "optional", "syntax", "source_text", "process_cache"]
-VALUES += ["whole_file", "program_output", "addresses"]
+VALUES += ["whole_file", "run_folder", "program_output", "addresses"]
 
 LAYERS: dict[str, float] = {
     "errors": -1,

@@ -10,10 +10,10 @@ from coding_gym.agents.built_in import player_names
 from coding_gym.agents.harness import harness_names
 from coding_gym.cli import options
 from coding_gym.cli.console import INTERRUPTED, LineProgress, terminal
-from coding_gym.episode.run_folder import Outcome
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation import evaluate, report
 from coding_gym.rollout.runner import Runner
+from coding_gym.run_folder import Outcome
 from coding_gym.trajectory import Trajectory, Turn
 
 

@@ -8,8 +8,8 @@ import typer
 from coding_gym.agents.predictions import PatchAgent, read_predictions
 from coding_gym.cli import options
 from coding_gym.cli.evaluate import play_run
-from coding_gym.episode.run_folder import CONFIG, RunFolder
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.run_folder import CONFIG, RunFolder
 
 
 def grade(

@@ -9,10 +9,10 @@ import typer
 from coding_gym import __version__
 from coding_gym.cli import options
 from coding_gym.cli.console import LineProgress, terminal
-from coding_gym.episode.run_folder import RunFolder
 from coding_gym.evaluation import EXPORTS, compare, export, leaderboard, report
 from coding_gym.evaluation.atif import import_atif
 from coding_gym.evaluation.regrade import regrade
+from coding_gym.run_folder import RunFolder
 
 
 def show_report(

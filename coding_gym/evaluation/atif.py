@@ -13,8 +13,8 @@ from typing import Any
 
 from coding_gym import __version__
 from coding_gym.calls import TOKEN_COUNTS, ModelCall, ToolCall, ToolResult
-from coding_gym.episode.run_folder import RunFolder
 from coding_gym.errors import InvalidArgumentError
+from coding_gym.run_folder import RunFolder
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 
 SCHEMA_VERSION = "ATIF-v1.7"

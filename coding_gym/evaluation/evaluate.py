@@ -20,11 +20,11 @@ from coding_gym.agents.player import Player
 from coding_gym.arguments import at_least_one, check_arguments, is_integer, is_number
 from coding_gym.episode import EpisodeConfig
 from coding_gym.episode.config import task_digest
-from coding_gym.episode.run_folder import CONFIG, ROWS, Outcome, RunFolder
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.rollout.image_windows import ImageWindows
 from coding_gym.rollout.ray_runner import RayRunner
 from coding_gym.rollout.runner import Runner, run_in_thread
+from coding_gym.run_folder import CONFIG, ROWS, Outcome, RunFolder
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.bundled_tasks import BUNDLED
 from coding_gym.trajectory import Trajectory
@@ -64,7 +64,7 @@ def evaluate(
     list of tasks must be passed again.
 
     Args:
-        out: The run folder; see `coding_gym.episode.run_folder.RunFolder`.
+        out: The run folder; see `coding_gym.run_folder.RunFolder`.
         player: The agent: a `Player`, the name of an agent without a model, or the arguments of
             `coding_gym.agents.built_in.get_player` as JSON values.
         tasks: The task source, the arguments of `coding_gym.load_tasks` as JSON values, or a list

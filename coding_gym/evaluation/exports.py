@@ -20,9 +20,9 @@ from typing import Any
 from urllib.parse import quote
 
 from coding_gym.arguments import unknown_name
-from coding_gym.episode.run_folder import RunFolder
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.atif import to_atif
+from coding_gym.run_folder import RunFolder
 from coding_gym.text.truncate import well_formed
 
 

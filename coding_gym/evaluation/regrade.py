@@ -6,12 +6,12 @@ from dataclasses import dataclass, replace
 
 from coding_gym.arguments import at_least_one
 from coding_gym.episode.config import EpisodeConfig
-from coding_gym.episode.run_folder import RunFolder
 from coding_gym.errors import CodingGymError, SandboxUnavailableError
 from coding_gym.evaluation.run_tasks import load_run_tasks, unchanged_task
 from coding_gym.grade import Grade, GradeReason
 from coding_gym.grading import grade
 from coding_gym.patch import Patch
+from coding_gym.run_folder import RunFolder
 from coding_gym.sandbox.options import SandboxOptions
 from coding_gym.task import Task
 from coding_gym.trajectory import Trajectory

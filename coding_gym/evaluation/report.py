@@ -8,7 +8,6 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Self
 
-from coding_gym.episode.run_folder import RunFolder
 from coding_gym.errors import CodingGymError
 from coding_gym.evaluation import statistics
 from coding_gym.evaluation.health import Symptom, health_counts, symptoms
@@ -18,6 +17,7 @@ from coding_gym.evaluation.statistics import Estimate, mean_estimate, resolved_r
 from coding_gym.evaluation.tables import cells, flatten, markdown_table, percent, quantity
 from coding_gym.grade import GradeReason, Level
 from coding_gym.json_record import JsonRecord
+from coding_gym.run_folder import RunFolder
 from coding_gym.task import Task
 from coding_gym.trajectory import Trajectory
 

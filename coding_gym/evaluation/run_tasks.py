@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
 from coding_gym.episode.config import task_digest
-from coding_gym.episode.run_folder import ROWS, RunFolder
 from coding_gym.errors import InvalidArgumentError, UnknownTaskError
+from coding_gym.run_folder import ROWS, RunFolder
 from coding_gym.task import Task
 from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import Trajectory

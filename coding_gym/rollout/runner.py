@@ -17,7 +17,6 @@ from coding_gym.agents.model_errors import ModelError, public_text
 from coding_gym.agents.player import LiveEpisode, Player
 from coding_gym.calls import SUMMED_COUNTS
 from coding_gym.episode import Episode, EpisodeConfig
-from coding_gym.episode.run_folder import Outcome
 from coding_gym.errors import (
     CodingGymError,
     InfrastructureError,
@@ -25,6 +24,7 @@ from coding_gym.errors import (
     SandboxUnavailableError,
 )
 from coding_gym.rollout.image_windows import ImageWindows
+from coding_gym.run_folder import Outcome
 from coding_gym.task import Task
 from coding_gym.trajectory import Trajectory, Turn
 

@@ -20,9 +20,9 @@ from itertools import count
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from coding_gym.episode.run_folder import ATTEMPTS, Key, Outcome, is_error, list_attempts
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.evaluation.metrics import verdict
+from coding_gym.run_folder import ATTEMPTS, Key, Outcome, is_error, list_attempts
 from coding_gym.trajectory import Trajectory
 from coding_gym.viewer.turns import ESCAPE, argument_text, outcome, with_thoughts
 

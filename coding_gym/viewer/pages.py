@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 from pydantic import Field, validate_call
 
 from coding_gym import evaluation
-from coding_gym.episode.run_folder import CONFIG, LOCK, RunFolder
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.evaluation.report import Report
 from coding_gym.evaluation.run_tasks import load_run_tasks, unchanged_task
 from coding_gym.evaluation.tables import flatten
+from coding_gym.run_folder import CONFIG, LOCK, RunFolder
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer import turns
 from coding_gym.viewer.index import RunIndex, open_regular, version

@@ -10,10 +10,10 @@ from rich.text import Text
 
 from coding_gym.arguments import unknown_name
 from coding_gym.episode import transcript
-from coding_gym.episode.run_folder import ATTEMPTS, list_attempts
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation.tables import number
 from coding_gym.grade import Grade, TestStatus
+from coding_gym.run_folder import ATTEMPTS, list_attempts
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer import turns
 from coding_gym.viewer.index import read_attempt

@@ -8,7 +8,7 @@ from typing import Any, SupportsFloat
 import gymnasium as gym
 
 from coding_gym.envs.snapshot import core_env, snapshot_in
-from coding_gym.episode.run_folder import RunFolder
+from coding_gym.run_folder import RunFolder
 from coding_gym.trajectory import Turn
 
 

@@ -11,8 +11,8 @@ from episodes import FIX, SUBMIT, Closing, Make, as_text, in_another_process, pl
 
 import coding_gym
 from coding_gym import EnvSnapshot
-from coding_gym.episode.run_folder import RunFolder
 from coding_gym.errors import InvalidArgumentError, UnknownTaskError
+from coding_gym.run_folder import RunFolder
 from coding_gym.vector.sub_envs import make_envs
 from coding_gym.wrappers import MenuActions
 

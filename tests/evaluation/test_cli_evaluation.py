@@ -13,10 +13,10 @@ from typer.testing import CliRunner, Result
 
 from coding_gym.cli.app import app
 from coding_gym.cli.options import parse_object, task_source
-from coding_gym.episode.run_folder import RunFolder
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation import report
 from coding_gym.grade import GradeReason
+from coding_gym.run_folder import RunFolder
 from coding_gym.tasks import load_tasks
 
 TASKS = load_tasks("bundled", limit=2)

@@ -12,7 +12,6 @@ from runs import native_episode, write_run
 from sandbox_fixtures import write_rows
 
 from coding_gym.calls import ModelCall, ToolCall, ToolResult
-from coding_gym.episode.run_folder import RunFolder
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.evaluation import export, report
 from coding_gym.evaluation.atif import from_atif, import_atif
@@ -20,6 +19,7 @@ from coding_gym.evaluation.evaluate import evaluate
 from coding_gym.evaluation.health import health_counts, symptoms
 from coding_gym.evaluation.regrade import regrade
 from coding_gym.grading import grade
+from coding_gym.run_folder import RunFolder
 from coding_gym.task import Task
 from coding_gym.tasks.task_row import read_task
 from coding_gym.trajectory import Trajectory, Turn

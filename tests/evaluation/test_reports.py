@@ -9,11 +9,11 @@ from episodes import run_command
 from runs import episode, task_row, write_run
 
 from coding_gym.calls import ToolCall, ToolResult
-from coding_gym.episode.run_folder import RunFolder
 from coding_gym.evaluation import Report, compare, leaderboard, report
 from coding_gym.evaluation.comparison import setting_differences
 from coding_gym.evaluation.metrics import episode_metrics
 from coding_gym.grade import Grade, GradeReason
+from coding_gym.run_folder import RunFolder
 from coding_gym.task import Task
 from coding_gym.tasks.task_row import read_task
 from coding_gym.trajectory import Turn

@@ -20,9 +20,9 @@ from coding_gym.agents.chat import ChatAgent, Sampling
 from coding_gym.agents.model_client import OpenAIClient
 from coding_gym.agents.model_reply import Prices
 from coding_gym.episode.config import task_digest
-from coding_gym.episode.run_folder import Outcome, RunFolder
 from coding_gym.errors import CodingGymError, InvalidArgumentError
 from coding_gym.evaluation.evaluate import evaluate
+from coding_gym.run_folder import Outcome, RunFolder
 from coding_gym.tasks import load_tasks
 
 TASKS = load_tasks("bundled", limit=3)

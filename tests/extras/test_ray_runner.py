@@ -15,10 +15,10 @@ from model_server import Answer, Body, ChatServer, message
 from coding_gym.action import Stop
 from coding_gym.agents.built_in import get_player
 from coding_gym.agents.scripted import ActionsPlayer
-from coding_gym.episode.run_folder import RunFolder
 from coding_gym.errors import SandboxUnavailableError
 from coding_gym.evaluation import evaluate
 from coding_gym.rollout import Runner
+from coding_gym.run_folder import RunFolder
 from coding_gym.tasks import load_tasks
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.vector.ray_nodes import _Worker

@@ -15,9 +15,9 @@ from tiny_qwen import build_model, train_tokenizer  # noqa: E402
 
 from coding_gym.adapters.samples import training_example  # noqa: E402
 from coding_gym.agents.scripted import ActionsPlayer  # noqa: E402
-from coding_gym.episode.run_folder import RunFolder  # noqa: E402
 from coding_gym.evaluation import evaluate  # noqa: E402
 from coding_gym.patch import Patch  # noqa: E402
+from coding_gym.run_folder import RunFolder  # noqa: E402
 from coding_gym.tasks import load_tasks  # noqa: E402
 
 pytestmark = pytest.mark.trainer

@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from sandbox_fixtures import wait_until
 
-from coding_gym.episode.run_folder import RunFolder
+from coding_gym.run_folder import RunFolder
 
 _COMMAND = [sys.executable, "-c", "from coding_gym.cli.app import main; main()", "eval"]
 

@@ -10,8 +10,8 @@ from episodes import TINY_ROW
 from sandbox_fixtures import write_rows
 
 from coding_gym.calls import ModelCall, ToolCall, ToolResult
-from coding_gym.episode.run_folder import RunFolder
 from coding_gym.grade import Grade, GradeReason
+from coding_gym.run_folder import RunFolder
 from coding_gym.tools.schemas import function
 from coding_gym.trajectory import StopReason, Trajectory, Turn
 

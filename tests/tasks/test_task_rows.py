@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from rows import loaded, refusal, row
 
-from coding_gym.episode.run_folder import RunFolder
+from coding_gym.run_folder import RunFolder
 from coding_gym.task import FolderTree, GitTree
 from coding_gym.tasks import load_tasks
 from coding_gym.tasks.task_row import read_task

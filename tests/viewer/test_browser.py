@@ -14,7 +14,7 @@ import pytest
 from runs import TASK, make_hostile_run, make_run
 from sandbox_fixtures import wait_until
 
-from coding_gym.episode.run_folder import RunFolder
+from coding_gym.run_folder import RunFolder
 from coding_gym.trajectory import Trajectory
 
 pytestmark = pytest.mark.nightly

@@ -9,9 +9,9 @@ import pytest
 from runs import TASK, make_run, write_run
 
 from coding_gym.calls import ToolCall
-from coding_gym.episode.run_folder import RunFolder
 from coding_gym.errors import InvalidArgumentError, UnknownNameError
 from coding_gym.grade import Grade, GradeReason
+from coding_gym.run_folder import RunFolder
 from coding_gym.trajectory import Trajectory, Turn
 from coding_gym.viewer.index import Row, RunIndex
 from coding_gym.viewer.pages import Run

@@ -17,9 +17,9 @@ from filelock import FileLock
 from runs import GOLD, HOSTILE_TASK, TASK, make_hostile_run, make_run, write_run
 from sandbox_fixtures import wait_until
 
-from coding_gym.episode.run_folder import LOCK
 from coding_gym.evaluation import compare
 from coding_gym.grade import Grade, GradeReason
+from coding_gym.run_folder import LOCK
 from coding_gym.trajectory import Trajectory
 from coding_gym.viewer.pages import Run, Runs
 from coding_gym.viewer.server import make_app

@@ -17,8 +17,8 @@ from gymnasium.wrappers import FlattenObservation, TransformObservation
 
 import coding_gym.wrappers
 from coding_gym import Stop
-from coding_gym.episode.run_folder import RunFolder
 from coding_gym.errors import EpisodeError, InvalidArgumentError, InvalidTaskError
+from coding_gym.run_folder import RunFolder
 
 Make = Callable[[], Env]
 PARTS = [

@@ -21,7 +21,6 @@ import coding_gym
 from coding_gym import Completion, Stop, StopReason, Trajectory
 from coding_gym.calls import ModelCall
 from coding_gym.envs.coding_repair import CodingRepairEnv
-from coding_gym.episode.run_folder import RunFolder
 from coding_gym.errors import (
     EpisodeError,
     InfrastructureError,
@@ -30,6 +29,7 @@ from coding_gym.errors import (
 )
 from coding_gym.evaluation import report
 from coding_gym.evaluation.evaluate import evaluate
+from coding_gym.run_folder import RunFolder
 from coding_gym.viewer.pages import Run
 from coding_gym.wrappers import RecordTrajectory, ShapedReward
 
