@@ -113,7 +113,8 @@ def evaluate(
         if resume:
             folder = RunFolder.open(out)
             if "player" not in folder.config:
-                raise InvalidArgumentError(f"{out} is imported or recorded; name a new folder")
+                problem = "is imported or recorded, so it cannot be resumed; name a new folder"
+                raise InvalidArgumentError(f"the run in {out} {problem}")
             stack.enter_context(folder.writer())
             folder = RunFolder.open(out)  # the last writer can have saved settings
             player, tasks, episode = _recorded(folder, player, tasks)
