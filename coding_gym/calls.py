@@ -6,6 +6,10 @@ from typing import Any
 
 from coding_gym.json_record import JsonRecord
 
+TOKEN_COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens")
+"""The token counts of a `ModelCall`."""
+SUMMED_COUNTS = TOKEN_COUNTS[:2]  # the cached tokens are part of the prompt
+
 MAX_DEPTH = 64
 TOO_DEEP = f"a value must be nested at most {MAX_DEPTH} levels deep"
 
@@ -57,7 +61,7 @@ class ModelCall(JsonRecord):
         prompt_tokens: Tokens of the prompt; None if the server reports neither number nor ids.
         completion_tokens: Tokens of the reply, reasoning included; None as for the prompt.
         cached_tokens: Tokens of the prompt in the server's cache; None if not reported.
-        cost: Cost of the request, in the currency of the prices; None if no price is known.
+        cost: Cost of the request, in the currency of the prices; None if unknown.
         finish_reason: The server's finish reason, such as ``"stop"`` or ``"length"``.
         duration_s: Wall time in seconds, retries included.
         num_retries: Number of retries of the request.
@@ -114,7 +118,7 @@ class ExecResult:
 def is_too_deep(value: Any) -> bool:
     """Returns whether a JSON value is nested more than `MAX_DEPTH` levels deep."""
     level: list[Any] = [[value]]
-    for _ in range(MAX_DEPTH):
+    for _ in range(MAX_DEPTH + 1):
         level = [
             item
             for group in level

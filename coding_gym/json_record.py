@@ -1,8 +1,11 @@
 """Conversion of frozen dataclasses to JSON objects and back, by pydantic."""
 
+from collections.abc import Mapping
+from dataclasses import fields
 from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar, Self
 
+from coding_gym.arguments import check_arguments
 from coding_gym.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
@@ -32,6 +35,13 @@ class JsonRecord:
             self, mode="json", exclude=self.not_written, warnings=False
         )
         return data
+
+    @classmethod
+    def from_arguments(cls, data: Any, path: str) -> Self:
+        """Returns the record that a user describes; as `from_json`, but refuses unknown fields."""
+        if isinstance(data, Mapping):
+            check_arguments(path, data, [attribute.name for attribute in fields(cls)])  # type: ignore[arg-type]
+        return cls.from_json(data, path)
 
     @classmethod
     def from_json(cls, data: Any, path: str = "") -> Self:

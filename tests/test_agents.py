@@ -48,6 +48,9 @@ def test_a_script_that_cannot_be_played_is_refused(
         ("input", {"prices": {"input": -1, "output": 1}}),
         ("output", {"prices": {"input": 1, "output": "nan"}}),
         ("cached_input", {"prices": {"input": 1, "output": 1, "cached_input": float("inf")}}),
+        ("sampling", {"sampling": 5}),
+        ("prices", {"prices": True}),
+        ("temperature", {"sampling": {"temprature": 1}}),
         ("timeout_s", {"model_timeout_s": -5}),
     ],
 )

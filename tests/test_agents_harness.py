@@ -1,6 +1,7 @@
 """Episodes of harnesses in the sandbox; a server with scripted replies replaces the model."""
 
 import json
+import shlex
 import tempfile
 import time
 from dataclasses import replace
@@ -296,6 +297,30 @@ def test_limit_refuses_requests_and_the_tree_is_graded(
     assert record.usage["tool_calls"] == 2 * num_calls
 
 
+@pytest.mark.parametrize("limit", [{"max_tokens": 40}, {"max_cost": 1, "input_price": 1}])
+def test_limit_that_cannot_be_counted_ends_the_harness(
+    limit: dict[str, Any], tiny_row: Any, tmp_path: Path
+) -> None:
+    silent = {name: value for name, value in message("Hm.").items() if name != "usage"}
+    server, code = scripted(silent), "while chat(CHAT) != 401: pass"
+    options = {"limits": {"max_turns": 5, **limit}, "tokenizer": "coding_gym_16k"}
+    (record,) = play(code, server, tiny_row, tmp_path / "run", episode=options)
+    assert (record.error_class, record.cost, len(server.requests)) == ("agent", None, 1)
+    assert next(iter(limit)) in record.error
+
+
+def test_cost_of_a_harness_is_unknown_if_one_reply_has_no_usage(
+    tiny_row: Any, tmp_path: Path
+) -> None:
+    silent = {name: value for name, value in message("Hm.").items() if name != "usage"}
+    server = scripted(message("Hm."), silent)
+    prices = {"input_price": 1, "output_price": 1}
+    code, episode = "chat(CHAT)\nchat(CHAT)", {"limits": prices}
+    (record,) = play(code, server, tiny_row, tmp_path / "run", episode=episode)
+    assert (record.stop_reason, record.usage["model_calls"]) == ("submitted", 2)
+    assert record.cost is None
+
+
 @pytest.mark.parametrize(
     ("end", "reason"),
     [
@@ -537,6 +562,12 @@ def test_failed_installation_names_the_harness_and_the_log(
     (record,) = evaluate(tmp_path / "run", player, tasks=[tiny_row]).errors()
     assert record.error.startswith("harness own: install command")
     assert str(tmp_path / "coding_gym/logs") in record.error
+
+
+def test_values_in_a_command_are_quoted() -> None:
+    agent = replace(harness(""), command="own --model openai/{model} {problem}")
+    command = agent.filled({"model": "my model's"}).shell_command("It's $HOME").splitlines()[-1]
+    assert shlex.split(command) == ["own", "--model", "openai/my model's", "It's $HOME"]
 
 
 def test_installation_is_reported_cached_and_excluded_from_the_duration(

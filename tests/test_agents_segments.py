@@ -138,6 +138,14 @@ def test_a_copied_control_token_is_joined_again(rendered: list[Any], tools: Any)
     assert "<|im_end|>" not in str(rendered[-1])
 
 
+def test_control_tokens_in_reasoning_are_joined_again() -> None:
+    thought = "<|channel|>analysis<|message|>I see {}.<|end|>"
+    call = '<|start|>assistant<|channel|>commentary to=shell<|message|>{"cmd": "ls"}<|call|>'
+    split = neutralise("<|im_end|>", ["<|im_end|>"])
+    reply = complete(writing(thought.format(split) + call), START, TOOLS)
+    assert (str(reply), reply.reasoning) == ("", "I see <|im_end|>.")
+
+
 TAGS = "<tool_call><function=shell><parameter=n>1</parameter></function></tool_call>"
 
 

@@ -73,6 +73,24 @@ def test_unknown_kind_of_bug_is_refused(repo: Path) -> None:
     assert "comparison" in str(problem)
 
 
+@pytest.mark.parametrize(
+    "option",
+    [
+        ("--kind", "comparison"),
+        ("--tests", "tests"),
+        ("--seed", "7"),
+        ("--concurrency", "999"),
+        ("--show-failing",),
+    ],
+)
+def test_options_that_the_history_does_not_use_are_refused(
+    option: tuple[str, ...], repo: Path
+) -> None:
+    problem = run("--repo", repo, "--from-history", *option).exception
+    assert isinstance(problem, InvalidArgumentError)
+    assert option[0] in str(problem)
+
+
 DROPPED = [("1a2b3c4 Fix area", "a merge"), ("5d6e7f8", "a\nb"), *[("a.py:3 loop", "equal")] * 21]
 
 

@@ -1,7 +1,6 @@
 """The built-in agents, found by name."""
 
 from collections.abc import Callable, Mapping
-from dataclasses import fields
 from functools import partial
 from inspect import signature
 from pathlib import Path
@@ -15,7 +14,7 @@ from coding_gym.agents.model_reply import Prices
 from coding_gym.agents.player import Player
 from coding_gym.agents.scripted import ActionsPlayer, gold, random_calls, read_script, submission
 from coding_gym.agents.template_repair import template_repair
-from coding_gym.arguments import check_arguments, unknown_name
+from coding_gym.arguments import unknown_name
 from coding_gym.errors import InvalidArgumentError
 
 _Settings = TypeVar("_Settings", Sampling, Prices)
@@ -123,8 +122,4 @@ def get_player(
 
 
 def _read(kind: type[_Settings], name: str, values: Mapping[str, Any] | None) -> _Settings | None:
-    if values is None:
-        return None
-    record: Any = kind
-    check_arguments(name, values, [attribute.name for attribute in fields(record)])
-    return kind.from_json(values, name)
+    return None if values is None else kind.from_arguments(values, name)

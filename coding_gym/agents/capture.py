@@ -81,7 +81,7 @@ class CapturedRequests:
 
         Raises:
             EOFError: The client disconnected before its request was sent; no usage is counted.
-            EpisodeError: A limit is reached.
+            EpisodeError, InvalidArgumentError: A limit is reached, or cannot be enforced.
             ModelError: This or an earlier request failed.
         """
         async with self._sending:
@@ -92,6 +92,7 @@ class CapturedRequests:
                 raise self.failure
             try:
                 reply = await self._complete(body)
+                self._live.episode.count_reply(reply)
             except PromptTooLongError:
                 self.is_too_long = True
                 raise
@@ -100,7 +101,6 @@ class CapturedRequests:
                     self.failure = failure
                     self.refused.set()
                 raise
-            self._live.episode.count_reply(reply)
             if is_connected():
                 self._record(body, reply)
             return reply

@@ -22,8 +22,8 @@ import logging
 import re
 import shlex
 import tomllib
-from collections.abc import Mapping
-from dataclasses import dataclass, field, fields, replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.resources import files
 from pathlib import Path
@@ -32,7 +32,7 @@ from typing import Any
 from coding_gym.agents.capture import CapturedRequests, CaptureEndpoint
 from coding_gym.agents.model_errors import public_text
 from coding_gym.agents.player import LiveEpisode, Player
-from coding_gym.arguments import check_arguments, unknown_name
+from coding_gym.arguments import unknown_name
 from coding_gym.calls import ExecResult
 from coding_gym.episode import Episode, Limits
 from coding_gym.errors import CodingGymError, InfrastructureError, InvalidArgumentError
@@ -96,8 +96,8 @@ class Harness(JsonRecord):
 
     Attributes:
         name: The agent's name in records.
-        command: A shell command, run in the repository; the quoted problem statement replaces
-            ``{problem}``.
+        command: A shell command, run in the repository; the problem statement replaces
+            ``{problem}``. All placeholders in it are replaced by quoted values.
         pip: Python packages with their versions, such as ``"nano-agent==5.0.0"``.
         npm: Node packages with their versions, such as ``"@openai/codex@0.171.0"``.
         env: Environment variables of the command.
@@ -138,14 +138,14 @@ class Harness(JsonRecord):
     def filled(self, values: Mapping[str, str]) -> "Harness":
         """Returns the harness with placeholders replaced, such as ``{model}``."""
 
-        def fill(text: str) -> str:
+        def fill(text: str, to_text: Callable[[str], str] = str) -> str:
             for name, value in values.items():
-                text = text.replace(f"{{{name}}}", value)
+                text = text.replace(f"{{{name}}}", to_text(value))
             return text
 
         return replace(
             self,
-            command=fill(self.command),
+            command=fill(self.command, shlex.quote),
             env={name: fill(text) for name, text in self.env.items()},
             files={path: fill(text) for path, text in self.files.items()},
         )
@@ -183,8 +183,7 @@ def get_harness(name: str) -> Harness:
         data = tomllib.loads(file.read_text(encoding="utf-8"))
     except (OSError, ValueError) as problem:
         raise InvalidArgumentError(f"the harness {name} cannot be read: {problem}") from None
-    check_arguments(f"harness {name}", data, [attribute.name for attribute in fields(Harness)])
-    return Harness.from_json(data, f"harness {name}")
+    return Harness.from_arguments(data, f"harness {name}")
 
 
 def with_layer(harness: Harness, backend: SandboxBackend, spec: SandboxSpec) -> SandboxSpec:

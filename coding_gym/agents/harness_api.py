@@ -22,11 +22,11 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, BaseModel, ConfigDict, Field, ValidationError
 
 from coding_gym.action import Completion
-from coding_gym.agents.model_reply import content_text
 from coding_gym.calls import ModelCall
 from coding_gym.episode.transcript import reply_message
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import first_problem
+from coding_gym.tools.formats import content_text
 from coding_gym.tools.formats.json_text import checked
 from coding_gym.trajectory import Message
 

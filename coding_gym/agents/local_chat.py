@@ -85,8 +85,9 @@ class LocalChat:
     the reply to the harness contains the original token.
 
     Calls are read in the format ``auto`` if the request has tools. A reply with an unreadable call
-    is returned as plain text, and reasoning is not separated from the text. The agent's sampling
-    settings apply; a request can only lower ``max_tokens``.
+    is returned as plain text. Reasoning stays in the text, except in a reply with calls in a format
+    with a field for reasoning (``harmony``, ``openai``). The agent's sampling settings apply; a
+    request can only lower ``max_tokens``.
 
     Args:
         tokenizer: The name of the model's tokenizer.
@@ -185,4 +186,5 @@ class LocalChat:
             replace(call, arguments=restore(call.arguments, self._control))
             for call in reply.calls or ()
         ]
-        return reply.replaced(restore(str(reply), self._control), calls=calls or None)
+        text, reasoning = restore([str(reply), reply.reasoning], self._control)
+        return reply.replaced(text, calls=calls or None, reasoning=reasoning)

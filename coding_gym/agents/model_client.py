@@ -58,7 +58,7 @@ class OpenAIClient:
     prices: Prices | None = None
 
     def __post_init__(self) -> None:
-        """Checks the arguments and the key, and creates the client without sending a request."""
+        """Checks the arguments and the key."""
         self._openai = import_extra("openai", "llm")
         self.timeout_s = positive_seconds("timeout_s", self.timeout_s)
         self._refused: frozenset[str] = frozenset()  # fields that the server refuses
@@ -75,12 +75,7 @@ class OpenAIClient:
                 f"{self.base_url} needs an API key; set the environment variable OPENAI_API_KEY "
                 "(to any text if the server checks no key), or name another server (--base-url)"
             )
-        self._client = self._openai.AsyncOpenAI(
-            base_url=self.base_url,
-            api_key=self._key or "none",
-            timeout=None,  # `complete` limits the time of all retries together
-            max_retries=self.max_retries,
-        )
+        self._client: Any = None  # from the first request to `close`
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles only the arguments, without the key and the connections."""
@@ -151,6 +146,13 @@ class OpenAIClient:
             _log.warning("%s refuses the fields %s; later requests omit them", self.base_url, names)
 
     async def _post(self, body: Mapping[str, Any]) -> tuple[Any, int]:
+        if self._client is None:
+            self._client = self._openai.AsyncOpenAI(
+                base_url=self.base_url,
+                api_key=self._key or "none",
+                timeout=None,  # `complete` limits the time of all retries together
+                max_retries=self.max_retries,
+            )
         # In `extra_body`, because the client converts messages in the argument `messages`.
         response = await self._client.chat.completions.with_raw_response.create(
             model=body["model"], messages=[], extra_body=dict(body)
@@ -161,8 +163,10 @@ class OpenAIClient:
             return response.content, response.retries_taken
 
     async def close(self) -> None:
-        """Closes the connections; idempotent."""
-        await self._client.close()
+        """Closes the connections; idempotent. A later request opens new connections."""
+        client, self._client = self._client, None
+        if client is not None:
+            await client.close()
 
 
 def get_client(

@@ -9,10 +9,10 @@ from typing import Any
 from coding_gym.action import Completion
 from coding_gym.agents.model_errors import INVALID, ModelError, model_error
 from coding_gym.arguments import is_number
-from coding_gym.calls import ModelCall
+from coding_gym.calls import TOKEN_COUNTS, ModelCall
 from coding_gym.episode.limits import Amount
 from coding_gym.json_record import JsonRecord
-from coding_gym.tools.formats import message_calls
+from coding_gym.tools.formats import content_text, message_calls
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,15 +106,14 @@ def _sampled(choice: Mapping[str, Any]) -> tuple[tuple[int, ...], list[float] | 
 
 def _usage(data: Any, prices: Prices | None, num_prompt_ids: int, num_ids: int) -> dict[str, Any]:
     """Returns the token counts and the cost of a request; None if unknown."""
-    counts = {
-        "prompt_tokens": _count(_at(data, "usage", "prompt_tokens")) or num_prompt_ids or None,
-        "completion_tokens": _count(_at(data, "usage", "completion_tokens")) or num_ids or None,
-        "cached_tokens": _count(_at(data, "usage", "prompt_tokens_details", "cached_tokens")),
-    }
+    prompt = _count(_at(data, "usage", "prompt_tokens")) or num_prompt_ids or None
+    completion = _count(_at(data, "usage", "completion_tokens"))
+    completion = completion or num_ids or completion  # an empty reply can have 0 tokens
+    cached = _count(_at(data, "usage", "prompt_tokens_details", "cached_tokens"))
     cost = _number(_at(data, "usage", "cost"))
-    if cost is None and prices is not None:
-        cost = prices.cost(*(count or 0 for count in counts.values()))
-    return {**counts, "cost": cost}
+    if cost is None and not (prices is None or prompt is None or completion is None):
+        cost = prices.cost(prompt, completion, cached or 0)
+    return dict(zip((*TOKEN_COUNTS, "cost"), (prompt, completion, cached, cost), strict=True))
 
 
 def _at(value: Any, *path: str | int) -> Any:
@@ -142,14 +141,6 @@ def _ids(value: Any) -> tuple[int, ...]:
     """Returns the value as token ids if it is a list of integers, else ()."""
     is_list = isinstance(value, Sequence) and all(type(token) is int for token in value)
     return tuple(value) if is_list else ()
-
-
-def content_text(content: Any) -> str:
-    """Returns the text of a message's content, a text or a list of parts; "" for other values."""
-    if isinstance(content, str):
-        return content
-    texts = [_at(part, "text") for part in _list(content)]
-    return "".join(text for text in texts if isinstance(text, str))
 
 
 def _is_finite(value: Any) -> bool:

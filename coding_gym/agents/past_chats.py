@@ -4,8 +4,7 @@ import hashlib
 import json
 from collections.abc import Callable, Sequence
 
-from coding_gym.agents.model_reply import content_text
-from coding_gym.tools.formats import message_calls
+from coding_gym.tools.formats import content_text, message_calls
 from coding_gym.trajectory import Message
 
 _OPTIONAL_FIELDS = ("tool_calls", "tool_call_id", "name", "reasoning_content")

@@ -66,7 +66,7 @@ class Player(Protocol):
         return
 
     async def close(self) -> None:
-        """Frees connections; idempotent."""
+        """Frees connections; idempotent. The agent can play again."""
         return
 
 

@@ -2,7 +2,7 @@
 
 import base64
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 
 from coding_gym.action import Completion
@@ -11,6 +11,7 @@ from coding_gym.calls import ToolCall
 from coding_gym.envs.spaces import ActionText
 from coding_gym.episode import Episode
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
+from coding_gym.sandbox.folder_cache import content_key
 from coding_gym.tasks.rows import read_jsonl
 from coding_gym.tools.schemas import SHELLS, KnownTools
 
@@ -28,13 +29,19 @@ class ActionsPlayer(Player):
         name: The agent's name in records.
         actions: Yields the actions of an episode that was just started; the second argument is
             the seed of the attempt.
+        digest: A digest of the actions, if any; a run cannot be resumed with another digest.
     """
 
     model = ""
 
-    def __init__(self, name: str, actions: Actions) -> None:
+    def __init__(self, name: str, actions: Actions, digest: str = "") -> None:
         self.name = name
         self.actions = actions
+        self._digest = digest
+
+    def describe(self) -> Mapping[str, str]:
+        """Returns the digest of the actions."""
+        return {"actions": self._digest} if self._digest else {}
 
     async def play(self, live: LiveEpisode) -> None:
         """Plays all actions, or the actions until the episode ends."""
@@ -90,7 +97,7 @@ def read_script(path: Path) -> ActionsPlayer:
         if not isinstance(action, str | dict | list):
             raise InvalidArgumentError(f"{location} must be a text or a tool call, got {action!r}")
     actions = [action if isinstance(action, str) else json.dumps(action) for _, action in lines]
-    return ActionsPlayer("scripted", lambda *_: iter(actions))
+    return ActionsPlayer("scripted", lambda *_: iter(actions), content_key(actions))
 
 
 def shell(episode: Episode, command: str) -> Completion:

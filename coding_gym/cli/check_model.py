@@ -44,25 +44,22 @@ def check_model(
 
     Example: coding-gym check-model --base-url http://localhost:8000/v1 --model NAME
     """
-    settings: dict[str, Any] = {"agent": agent, "model": model, "base_url": base_url}
-    settings["sampling"] = {"max_tokens": 128} | options.parse_object("--sampling", sampling)
+    sampling_settings = {"max_tokens": 128} | options.parse_object("--sampling", sampling)
     episode: dict[str, Any] = {"toolset": toolset, "max_turns": 1, "grading": "none"}
     if agent == "hf":
         episode["tokenizer"] = f"hf:{model}"
     tasks = load_tasks("bundled", limit=_NUM_TASKS)
     names = tool_format or _FORMATS
     configs = [EpisodeConfig.from_config(tasks=tasks, tool_format=n, **episode) for n in names]
-    player = get_player(**settings)
+    player = get_player(agent, model=model, base_url=base_url, sampling=sampling_settings)
     records: dict[str, list[Trajectory]] = {name: [] for name in names}
     for config in configs:
         results = records[config.tool_format]
         runner = Runner(config=config, player=player, max_lost=1)
         asyncio.run(runner.run([(task, 0) for task in tasks], results.append))
         terminal().print(f"{config.tool_format}: {_num_readable(results)} readable", style="dim")
-        if agent != "hf":  # the runner closed the connections
-            player = get_player(**settings)
     _print_results(records)
-    terminal().print(f"settings of these requests: {json.dumps(settings['sampling'])} (--sampling)")
+    terminal().print(f"settings of these requests: {json.dumps(sampling_settings)} (--sampling)")
     best = max(records, key=lambda name: _num_readable(records[name]))
     if not _num_readable(records[best]):
         has_replies = any(map(_replies, records.values()))

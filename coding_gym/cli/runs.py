@@ -1,5 +1,6 @@
 """Commands on run folders: ``report``, ``compare``, ``regrade``, ``import``, ``export``."""
 
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -56,9 +57,10 @@ def regrade_run(
     versions = f"{folder.config['versions'].get('coding-gym', 'unknown')}, now {__version__}"
     console.print(f"recorded by version {versions}")
     results = []
-    with LineProgress(console, len(folder.keys())) as progress:
-        for result in regrade(folder, num_workers=concurrency):
-            progress.update(progress.bar, advance=1)
+    with LineProgress(console) as bar:
+        set_total = partial(setattr, bar.tasks[0], "total")
+        for result in regrade(folder, num_workers=concurrency, on_start=set_total):
+            bar.update(bar.bar, advance=1)
             results.append(result)
     for result in sorted(results, key=lambda item: (item.task_id, item.attempt)):
         if result.is_flip or result.before is None or result.after is None:

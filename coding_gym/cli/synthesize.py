@@ -60,11 +60,13 @@ def synthesize_tasks(
 
     Example: coding-gym tasks synthesize --repo ~/src/till -n 20 --out bugs.jsonl
     """
-    if from_history and show_failing:
-        raise InvalidArgumentError("--show-failing and --from-history conflict; remove one")
+    ignored = {"--kind": kind, "--tests": tests, "--seed": seed, "--show-failing": show_failing}
+    ignored["--concurrency"] = concurrency != options.NUM_CORES
+    names = ", ".join(name for name, value in ignored.items() if value)
+    if from_history and names:
+        raise InvalidArgumentError(f"--from-history does not use {names}; remove these options")
     backend = options.parse_sandbox(sandbox)
-    # Unknown kinds raise before the project is copied.
-    kinds = () if from_history else check_kinds(kind or ())
+    kinds = check_kinds(kind or ())  # unknown kinds raise before the project is copied
     common: dict[str, Any] = {"install_commands": tuple(install or ()), "interpreter": interpreter}
 
     def make(trees: Path, progress: Progress) -> None:

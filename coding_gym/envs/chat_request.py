@@ -30,7 +30,8 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
             arguments are objects, because templates convert them to JSON; a notice after results
             becomes part of the last result, because some templates refuse a separate message.
             ``"text"`` is for models without calls in their template (SmolLM): ``messages`` with
-            the original text of each reply, and results as user messages.
+            the original text of each reply, calls that it carries as JSON, and results as user
+            messages.
 
     Raises:
         EpisodeError: There is no episode yet; call `reset` first.
@@ -50,7 +51,7 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
     is_explained = explains_format(episode.tool_format)
     schemas = [] if is_explained else deepcopy(list(episode.toolset.schemas))
     if api == "text":
-        messages = _as_text(messages, [turn.action for turn in episode.turns])
+        messages = _as_text(messages, [turn.completion().full_text for turn in episode.turns])
     elif api == "transformers":
         messages = normalised_for_templates(messages)
     else:

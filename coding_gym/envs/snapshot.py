@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from zipfile import BadZipFile, ZipFile
 
 import gymnasium as gym
+from numpy.random import PCG64
 
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.tasks import find_task
@@ -24,6 +25,11 @@ if TYPE_CHECKING:  # slow to import
 _FORMAT = 5
 _STATE, _FILES = "env.json", "data"
 _JSON_FIELDS = ("settings", "tasks", "sampler", "seed", "np_random", "wrappers")
+_TYPES: Mapping[str, Any] = {
+    **dict.fromkeys(("task_id", "backend", "spec", "tasks"), str),
+    **dict.fromkeys(("episode", "settings", "sampler", "np_random", "wrappers"), dict),
+    "seed": int | None,
+}
 
 ObsType = TypeVar("ObsType")
 ActType = TypeVar("ActType")
@@ -297,9 +303,12 @@ def _read_file(path: Path) -> tuple[dict[str, Any], bytes]:
                     f"its format must be {_FORMAT}, got {document['format']!r}; save a new "
                     "snapshot with this version"
                 )
-            fields = {"task_id", "backend", "spec", "episode", *_JSON_FIELDS}
-            if missing_fields := sorted(fields - document.keys()):
-                raise ValueError(f"it has no {', '.join(missing_fields)}")
+            for name, kind in _TYPES.items():
+                if not isinstance(document[name], kind):
+                    raise ValueError(f"{name} must be {kind}, got {document[name]!r:.80}")
+            if document["sampler"].keys() != {"name", "state"}:
+                raise ValueError("sampler must have a name and a state")
+            PCG64().state = document["np_random"]  # the generator of Gymnasium's envs
             return document, archive.read(_FILES)
     except FileNotFoundError:
         raise InvalidArgumentError(f"the snapshot {path} does not exist") from None

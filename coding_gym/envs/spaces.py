@@ -84,11 +84,11 @@ class ActionText(spaces.Text):
         return Completion("", calls=[get_toolset(self.toolset).sample_call(self.np_random)])
 
     def contains(self, x: Any) -> bool:
-        """Whether ``x`` is a string of an allowed length."""
+        """Returns whether ``x`` is a string of an allowed length."""
         return isinstance(x, str) and len(x) <= self.max_length
 
     def __eq__(self, other: object) -> bool:
-        """Whether the other space is an `ActionText` of the same toolset."""
+        """Returns whether the other space is an `ActionText` of the same toolset."""
         return isinstance(other, ActionText) and repr(other) == repr(self)
 
     def __repr__(self) -> str:

@@ -13,7 +13,7 @@ from operator import eq
 from typing import Any, ClassVar
 
 from coding_gym.action import Completion, Stop
-from coding_gym.calls import ModelCall, ToolCall, ToolResult
+from coding_gym.calls import SUMMED_COUNTS, ModelCall, ToolCall, ToolResult
 from coding_gym.episode import transcript
 from coding_gym.episode.config import EpisodeConfig
 from coding_gym.episode.usage import Usage, collapse_warning, total_cost, total_usage
@@ -21,6 +21,7 @@ from coding_gym.errors import (
     EpisodeError,
     GradingError,
     InfrastructureError,
+    InvalidArgumentError,
     PatchError,
     SandboxUnavailableError,
     TemplateError,
@@ -350,9 +351,17 @@ class Episode:
         return self.usage.spent(self.bounds)
 
     def count_reply(self, reply: Completion) -> None:
-        """Counts a reply to a harness; if the harness receives it, `record_turn` follows."""
+        """Counts a reply to a harness; if the harness receives it, `record_turn` follows.
+
+        Raises:
+            InvalidArgumentError: A limit needs the number of tokens, which is unknown.
+        """
         call = reply.model_call or ModelCall()
         self._note_request(call)
+        if self.bounds.counts_tokens and None in (call.prompt_tokens, call.completion_tokens):
+            raise InvalidArgumentError(
+                "max_tokens and max_cost need a model server that reports the number of tokens"
+            )
         self.usage.add_reply(self.bounds, call, len(reply.calls or ()))
 
     def _note_request(self, call: ModelCall | None) -> None:
@@ -593,8 +602,8 @@ class Episode:
         encode = self.tokenizer.encode
         counts = {"turns": self.usage.turns, "tool_calls": self.usage.tool_calls}
         tokens = {"tokens": self.usage.tokens} if self.bounds.counts_tokens else {}
-        cost = total_cost(self.model_calls)
-        if cost is None:
+        totals, cost = total_usage(self.model_calls), total_cost(self.model_calls)
+        if cost is None and (not self.harness or totals.keys() >= {*SUMMED_COUNTS}):
             cost = self.usage.cost or None  # 0 without prices
         return Trajectory(
             task_id=self.task.task_id,
@@ -611,7 +620,7 @@ class Episode:
             toolset=self.harness or self.toolset.name,
             tokenizer=self.tokenizer.name,
             tools=tuple(deepcopy(dict(schema)) for schema in self.tools),
-            usage=counts | tokens | total_usage(self.model_calls),
+            usage=counts | tokens | totals,
             cost=cost,
             num_prefix_breaks=self.num_prefix_breaks,
             error=self.error,

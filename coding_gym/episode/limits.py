@@ -1,12 +1,12 @@
 """Upper bounds of an episode."""
 
 from collections.abc import Mapping
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from typing import Annotated, Any, Self
 
 from pydantic import Field, StrictBool
 
-from coding_gym.arguments import MAX_SECONDS, check_arguments
+from coding_gym.arguments import MAX_SECONDS
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord
 
@@ -89,13 +89,12 @@ class Limits(JsonRecord):
                 f'limits must be a mapping such as {{"max_tool_calls": 30}}, got {limits!r}'
             )
         values = dict(limits or {})
-        check_arguments("limits", values, [field.name for field in fields(cls)])
         if "max_turns" in values and max_turns not in (values["max_turns"], MAX_TURNS):
             raise InvalidArgumentError(
                 f"max_turns={max_turns!r} and limits={{'max_turns': {values['max_turns']!r}}} "
                 "differ; set one of them"
             )
-        return cls.from_json({"max_turns": max_turns, **values}, "limits")
+        return cls.from_arguments({"max_turns": max_turns, **values}, "limits")
 
     @property
     def counts_tokens(self) -> bool:

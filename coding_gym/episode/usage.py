@@ -5,7 +5,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from coding_gym.calls import ModelCall, ToolCall
+from coding_gym.calls import TOKEN_COUNTS, ModelCall, ToolCall
 from coding_gym.episode.limits import Limits
 from coding_gym.text.truncate import ends, well_formed
 from coding_gym.trajectory import StopReason
@@ -13,10 +13,7 @@ from coding_gym.trajectory import StopReason
 TOKENS_CRITICAL = 1500
 TOKENS_LOW = 3000
 CALLS_LOW = 5
-TOKEN_COUNTS = ("prompt_tokens", "completion_tokens")
-"""Keys of a trajectory's ``usage``: sums over its requests to the model."""
 
-_PRICED_TOKENS = 1_000_000
 _MAX_COMMAND_CHARS = 200  # of the excerpt of a repeated command
 
 
@@ -75,7 +72,7 @@ class Usage:
     def charge(self, limits: Limits, prompt_tokens: int, reply_tokens: int) -> None:
         """Adds the cost of a reply and its prompt."""
         millionths = prompt_tokens * limits.input_price + reply_tokens * limits.output_price
-        self.cost += millionths / _PRICED_TOKENS
+        self.cost += millionths / 1e6
 
     def add_reply(self, limits: Limits, call: ModelCall, num_tool_calls: int) -> None:
         """Adds a reply to a harness; without a reported cost, the prices of the limits apply."""
@@ -140,7 +137,7 @@ def total_usage(calls: Sequence[ModelCall]) -> dict[str, int]:
     """Returns the number of requests to a model, and the sums of counts that all requests have."""
     if not calls:
         return {}
-    names = (*TOKEN_COUNTS, "cached_tokens", "num_retries")
+    names = (*TOKEN_COUNTS, "num_retries")
     counts = {name: [getattr(call, name) for call in calls] for name in names}
     sums = {name: sum(values) for name, values in counts.items() if None not in values}
     return {"model_calls": len(calls), **sums}

@@ -12,14 +12,13 @@ from pathlib import Path, PurePath
 from typing import Any
 
 from coding_gym import __version__
-from coding_gym.calls import ModelCall, ToolCall, ToolResult
+from coding_gym.calls import TOKEN_COUNTS, ModelCall, ToolCall, ToolResult
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.rollout import RunFolder
 from coding_gym.trajectory import Message, StopReason, Trajectory, Turn
 
 SCHEMA_VERSION = "ATIF-v1.7"
 """The newest version that all readers accept; later versions add only audio."""
-_COUNTS = ("prompt_tokens", "completion_tokens", "cached_tokens")
 _MALFORMED = (AttributeError, LookupError, RecursionError, TypeError, ValueError)
 """Exceptions that reading a JSON object raises if a field is missing or has the wrong type."""
 
@@ -82,7 +81,7 @@ def _agent_fields(message: Message, turn: Turn | None) -> dict[str, Any]:
     metrics: dict[str, Any] = {}
     if call := turn.model_call:
         fields["llm_call_count"] = 1
-        metrics = {name: getattr(call, name) for name in _COUNTS} | {"cost_usd": call.cost}
+        metrics = {name: getattr(call, name) for name in TOKEN_COUNTS} | {"cost_usd": call.cost}
         metrics["extra"] = {"finish_reason": call.finish_reason, "duration_s": call.duration_s}
     return _without_none(**fields, metrics=_without_none(**metrics) or None)
 
@@ -105,7 +104,7 @@ def _final_metrics(trajectory: Trajectory, num_steps: int) -> dict[str, Any]:
     grade = trajectory.grade
     return _without_none(
         total_steps=num_steps,
-        **{f"total_{name}": trajectory.usage.get(name) for name in _COUNTS},
+        **{f"total_{name}": trajectory.usage.get(name) for name in TOKEN_COUNTS},
         total_cost_usd=trajectory.cost,
         extra=_without_none(
             reward=trajectory.total_reward,
@@ -238,7 +237,7 @@ def _messages(step: Mapping[str, Any]) -> Iterator[Message]:
 
 def _turn(step: Mapping[str, Any], reply: Message, *results: Message) -> Turn:
     metrics = step.get("metrics") or {}
-    counts: dict[str, Any] = {name: metrics.get(name) for name in _COUNTS}
+    counts: dict[str, Any] = {name: metrics.get(name) for name in TOKEN_COUNTS}
     return Turn(
         action=reply["content"],
         carries_calls=True,

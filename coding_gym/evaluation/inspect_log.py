@@ -13,6 +13,7 @@ from pathlib import Path
 from statistics import fmean
 from typing import Any
 
+from coding_gym.calls import TOKEN_COUNTS
 from coding_gym.evaluation.exports import valid_json
 from coding_gym.grade import Grade
 from coding_gym.optional import missing_extra
@@ -118,7 +119,7 @@ def _score(grade: Grade) -> Any:
 
 def _usage(counts: Mapping[str, Any], cost: float | None) -> Any:
     """Returns token counts for Inspect, which counts cached prompt tokens separately."""
-    prompt, reply, cached = map(counts.get, ("prompt_tokens", "completion_tokens", "cached_tokens"))
+    prompt, reply, cached = map(counts.get, TOKEN_COUNTS)
     return model.ModelUsage(
         input_tokens=(prompt or 0) - (cached or 0),
         output_tokens=reply or 0,

@@ -5,6 +5,7 @@ import re
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 
+from coding_gym.calls import TOKEN_COUNTS
 from coding_gym.errors import PatchError
 from coding_gym.patch import Patch
 from coding_gym.rewards import exact_match, function_match, patch_similarity
@@ -50,7 +51,6 @@ MONITORED_COMMANDS = (
 )
 """The shell commands that nano-agent counts."""
 
-_USAGE = ("model_calls", "tokens", "prompt_tokens", "completion_tokens", "cached_tokens")
 _INDEX = re.compile(r"^index [0-9a-f]+\.\.[0-9a-f]+( [0-7]+)?\n", re.MULTILINE)
 _MAX_WORDS = 10  # words to read of a command; small models may repeat a word endlessly
 
@@ -74,7 +74,8 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
         "tool_calls": sum(len(turn.results) for turn in turns),
         "duration_s": trajectory.duration_s,
     }
-    measures |= {name: trajectory.usage[name] for name in _USAGE if name in trajectory.usage}
+    names = ("model_calls", "tokens", *TOKEN_COUNTS)
+    measures |= {name: trajectory.usage[name] for name in names if name in trajectory.usage}
     if trajectory.cost is not None:
         measures["cost"] = trajectory.cost
     if "hacked" in score or not is_impossible:

@@ -1,6 +1,6 @@
 """Grades the recorded patches of a run again, and compares the grades."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, replace
 
@@ -54,7 +54,11 @@ class Regrade:
 
 
 def regrade(
-    run: RunFolder, tasks: Sequence[Task] | None = None, *, num_workers: int = 1
+    run: RunFolder,
+    tasks: Sequence[Task] | None = None,
+    *,
+    num_workers: int = 1,
+    on_start: Callable[[int], None] = lambda _: None,
 ) -> Iterator[Regrade]:
     """Grades the patches of a run again; yields the grades of each attempt in order of completion.
 
@@ -64,6 +68,7 @@ def regrade(
         run: The run.
         tasks: The tasks; by default the run's task source is loaded.
         num_workers: Number of patches to grade at the same time.
+        on_start: Called with the number of attempts to grade, before the first grade.
 
     Raises:
         CodingGymError: The tasks cannot be loaded, or this machine cannot run the backend.
@@ -75,6 +80,7 @@ def regrade(
         challenge=str(episode.get("challenge", "resolved")),
     )
     records = [record for record in run.trajectories() if record.patch or record.grade is not None]
+    on_start(len(records))
     pool = ThreadPoolExecutor(at_least_one("num_workers", num_workers), "regrade")
     try:
         futures = [pool.submit(_regrade_attempt, record, tasks_by_id, config) for record in records]

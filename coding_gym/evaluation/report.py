@@ -240,7 +240,7 @@ def _attempt_caveats(attempts: Sequence[Mapping[str, Any]], *, has_tasks: bool) 
     if task_ids:
         yield (
             f"Not compared with gold patches: attempts at {quantity(len(task_ids), 'task')} that "
-            f"changed after the run, or were recorded by an older version, such as {min(task_ids)}."
+            f"changed after the run or are no longer in the source, such as {min(task_ids)}."
         )
     if num_ungraded := sum(row["grade_reason"] == GradeReason.NOT_GRADED for row in rows):
         yield f"Not graded, and counted as not resolved: {quantity(num_ungraded, 'attempt')}."

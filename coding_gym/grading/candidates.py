@@ -132,7 +132,7 @@ class CandidateFinder:
         ]
 
     def _is_hidden(self, file: TestFile, unit: Unit) -> bool:
-        """Whether the lines that a unit edits are neither in the policy's tree nor in the issue."""
+        """Returns whether the edited lines are neither in the policy's tree nor in the issue."""
         lines = (file.source.line_at(edit.start).strip() for edit in unit.edits)
         return all((file.path, line) in self._hidden for line in lines)
 

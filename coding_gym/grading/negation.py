@@ -164,7 +164,7 @@ class TestFile:
         return Edit(self.path, end, end, text)
 
     def is_valid(self, node: Function, edits: Sequence[Edit]) -> bool:
-        """Whether a function is valid Python after some edits."""
+        """Returns whether a function is valid Python after some edits."""
         span = self.source.line_span(*_scope(node))
         text = apply_edits(self.source.text, edits, span=span, keeps_lines=True)
         try:
@@ -285,7 +285,7 @@ class TestFile:
         return not self.source.before(self.source.span(node)[0]).strip()
 
     def _can_begin(self, item: ast.expr) -> bool:
-        """Whether another item can be inserted before the first one of a ``with`` statement."""
+        """Returns whether an item can be inserted before the first one of a ``with`` statement."""
         return self.source.before(self.source.span(item)[0]).split() == ["with"]
 
     def _bound_once(self, node: Function, expected: ast.expr) -> ast.expr:
@@ -408,7 +408,7 @@ def _operands_of_call(call: ast.Call) -> Operands:
 
 
 def _is_assertion(call: ast.Call) -> bool:
-    """Whether the called function is an assertion, according to its name."""
+    """Returns whether the called function is an assertion, according to its name."""
     name = _called(call)
     match call.func:
         case ast.Name() | ast.Attribute(value=ast.Name(id="self" | "cls")):
@@ -450,7 +450,7 @@ def _expected_operand(left: ast.expr, right: ast.expr) -> ast.expr:
 
 
 def _suppresses(statement: ast.With | ast.AsyncWith) -> bool:
-    """Whether a ``with`` block may suppress a failure inside it."""
+    """Returns whether a ``with`` block may suppress a failure inside it."""
     items = (ast.unparse(item.context_expr) for item in statement.items)
     return any(map(_SUPPRESSES.search, items))
 

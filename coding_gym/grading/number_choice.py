@@ -66,7 +66,7 @@ class Surroundings:
         return _WEIGHT * benford + self._words["file"][str(number)]
 
     def _are_similar(self, left: str, right: str) -> bool:
-        """Whether two sources differ only in a number, and these numbers have the same features."""
+        """Returns whether two sources differ only in a number, whose features are the same."""
         words, other_words = new_words(left, right), new_words(right, left)
         if len(words) != 1 or len(other_words) != 1 or not (words[0] + other_words[0]).isdecimal():
             return False

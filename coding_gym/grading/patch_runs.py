@@ -132,7 +132,7 @@ class PatchRuns:
         return outcome
 
     def _may_be_flaky(self, test: str, outcome: Outcome) -> bool:
-        """Whether a test may run once more after its failure.
+        """Returns whether a test may run once more after its failure.
 
         Pass-to-pass tests and unstable tests may, unless a negated check of the test passed.
         """
@@ -147,7 +147,7 @@ class PatchRuns:
         return all(map(self._has_passed, tests))
 
     def _has_passing_test(self) -> bool:
-        """Whether a fail-to-pass test has passed all its runs."""
+        """Returns whether a fail-to-pass test has passed all its runs."""
         return any(map(self._has_passed, self.task.fail_to_pass))
 
     def _sample(self, tests: Sequence[str]) -> list[str]:
@@ -187,7 +187,7 @@ class PatchRuns:
         return TestStatus.PASSED if num_passed >= num_needed else TestStatus.UNDECIDED
 
     def _is_forged(self, test: str, outcomes: Sequence[Outcome]) -> bool:
-        """Whether a check of a unit with `is_proof` passed both as written and negated."""
+        """Returns whether a check of a unit with `is_proof` passed both as written and negated."""
         units = self.plan.challenge.units_of([test])
         proof_checks = {number for unit in units if unit.is_proof for number in unit.checks}
         passed = {number for outcome in outcomes for number in outcome.passed}

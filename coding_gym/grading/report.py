@@ -191,7 +191,7 @@ class TestRun:
 
 
 def _is_check(row: object) -> bool:
-    """Whether a row has the number of a check and the values of a `CheckReport`."""
+    """Returns whether a row has the number of a check and the values of a `CheckReport`."""
     match row:
         case [int(), int(), int(), str(), [*values]]:
             return all(isinstance(value, str) for value in values)

@@ -187,7 +187,7 @@ class TestTree:
 
 
 def _starts(attempt: Callable[[Patch], TestRun], patch: Patch) -> bool:
-    """Whether the tests start with a patch."""
+    """Returns whether the tests start with a patch."""
     try:
         return attempt(patch).start_error is None
     except PatchError:
@@ -238,7 +238,7 @@ def _write_files(sandbox: Sandbox, contents: Mapping[str, bytes]) -> None:
 
 
 def _differs(sandbox: Sandbox, path: str, data: bytes) -> bool:
-    """Whether a file is missing, or its content differs from ``data``."""
+    """Returns whether a file is missing, or its content differs from ``data``."""
     try:
         return sandbox.read_file(path, max_bytes=len(data)) != data
     except OSError:  # the file is larger, or missing

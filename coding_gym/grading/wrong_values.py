@@ -79,7 +79,7 @@ class _Part:
 
 
 def is_literal(value: ast.expr) -> bool:
-    """Whether an expression consists only of literals."""
+    """Returns whether an expression consists only of literals."""
     try:
         ast.literal_eval(value)
     except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
@@ -252,7 +252,7 @@ def _misspelled(part: _Part, rng: Random) -> Iterator[str]:
 
 
 def _is_wrong_value(part: _Part, text: str) -> bool:
-    """Whether a source has the right value's type, but neither this value nor the base's."""
+    """Returns whether a source has the right value's type, but not its value or the base's."""
     if part.value is _UNKNOWN:
         return text != part.text
     try:

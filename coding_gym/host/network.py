@@ -53,7 +53,7 @@ def settings() -> tuple[dict[str, str], dict[str, Path]]:
 
 
 def _has_secrets(path: Path) -> bool:
-    """Whether a folder of certificates also has private files or keys, as ``/etc/ssl`` does."""
+    """Returns whether a folder of certificates also has private files or keys (``/etc/ssl``)."""
     return is_private(path) or any((*path.glob("private"), *path.glob("*/private")))
 
 

@@ -70,7 +70,7 @@ def home_folder() -> Path:
 
 
 def is_private(folder: Path) -> bool:
-    """Whether a folder has private files of the user, so that no sandbox may mount it."""
+    """Returns whether a folder has private files of the user, so that no sandbox may mount it."""
     home = home_folder().resolve()
     return home.is_relative_to(folder) or folder in {home / name for name in _PRIVATE_NAMES}
 

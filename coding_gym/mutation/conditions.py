@@ -116,7 +116,7 @@ def _conditions(site: Site) -> Iterator[ast.expr]:
 
 
 def _has_opposite(test: ast.expr) -> bool:
-    """Whether another edit already negates the condition."""
+    """Returns whether another edit already negates the condition."""
     if isinstance(test, ast.Compare):
         return len(test.ops) == 1
     return isinstance(test, ast.UnaryOp) and isinstance(test.op, ast.Not)

@@ -66,7 +66,7 @@ def _outer_names(source: Source) -> list[str]:
 
 
 def _is_base(site: Site, node: ast.expr) -> bool:
-    """Whether an expression is called or its attributes are read; most replacements then fail."""
+    """Returns whether an expression is called or has attributes; most replacements then fail."""
     return site.source.is_called(node) or isinstance(site.parent(node), ast.Attribute)
 
 

@@ -67,7 +67,7 @@ def whole_number(node: ast.AST) -> int | None:
 
 
 def is_signed(site: Site, node: ast.expr) -> bool:
-    """Whether a number has a minus sign."""
+    """Returns whether a number has a minus sign."""
     parent = site.parent(node)
     return isinstance(parent, ast.UnaryOp) and isinstance(parent.op, ast.USub)
 

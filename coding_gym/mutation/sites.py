@@ -203,12 +203,12 @@ def header_expressions(statement: Statement) -> Iterator[ast.expr]:
 
 
 def is_bound_by(node: ast.AST) -> TypeGuard[ast.Name]:
-    """Whether a node is a name that is assigned."""
+    """Returns whether a node is a name that is assigned."""
     return isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)
 
 
 def is_inert(node: Statement) -> bool:
-    """Whether a statement is only a string or an ellipsis."""
+    """Returns whether a statement is only a string or an ellipsis."""
     return (
         isinstance(node, ast.Expr)
         and isinstance(node.value, ast.Constant)

@@ -69,7 +69,7 @@ class Source(SourceText):
         return self._by_type.get(kind, [])  # type: ignore[return-value]
 
     def is_changed_by(self, edits: Iterable[Edit]) -> bool:
-        """Whether any of the edits changes the text."""
+        """Returns whether any of the edits changes the text."""
         return any(self.text[e.start : e.end] != e.replacement for e in edits)
 
     @cached_property
@@ -90,7 +90,7 @@ class Source(SourceText):
         return {key: list(names) for key, names in names_by_key.items()}
 
     def is_called(self, node: ast.expr) -> bool:
-        """Whether an expression is the function of a call."""
+        """Returns whether an expression is the function of a call."""
         parent = self.parents[node]
         return isinstance(parent, ast.Call) and parent.func is node
 
@@ -131,14 +131,14 @@ class Source(SourceText):
         return text if not text.strip() else None
 
     def is_alone(self, statement: ast.stmt) -> bool:
-        """Whether the statement's lines contain no other statement."""
+        """Returns whether the statement's lines contain no other statement."""
         end = self.span(statement)[1]
         line_end = self.line_span(1, statement.end_lineno or statement.lineno)[1]
         after = self.text[end:line_end].strip()
         return self.indent(statement) is not None and (not after or after.startswith("#"))
 
     def is_faithful(self, node: ast.expr) -> bool:
-        """Whether the recorded span of a node is correct; inside f-strings it can be wrong."""
+        """Returns whether the recorded span of a node is correct; in f-strings it can be wrong."""
         try:
             parsed = syntax.parse_expression(self.segment(node))
         except (SyntaxError, ValueError):

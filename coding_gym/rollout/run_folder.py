@@ -27,7 +27,7 @@ from urllib.parse import quote, unquote
 
 import filelock
 
-from coding_gym.episode.usage import TOKEN_COUNTS
+from coding_gym.calls import SUMMED_COUNTS
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.json_record import JsonRecord
 from coding_gym.trajectory import Trajectory
@@ -37,7 +37,12 @@ CONFIG, ATTEMPTS, LOCK = "config.json", "attempts", ".lock"
 ROWS = "rows"
 """The task source in the settings of a run whose tasks were passed as a list."""
 
-_REQUIRED = {"run_id", "created_at", "agent", "tasks", "attempts", "seed", "episode", "versions"}
+_REQUIRED: Mapping[str, type] = {
+    **dict.fromkeys(("run_id", "created_at", "agent.name", "agent.model", "tasks.source"), str),
+    **dict.fromkeys(("attempts", "seed"), int),
+    **dict.fromkeys(("episode", "versions"), dict),
+    "tasks.task_ids": list,
+}
 _NAME = re.compile(r"([^.].*)\.([0-9]{1,9})(\.error([0-9]{0,9}))?\.json")
 _RUN_FOLDER = "a folder of coding-gym eval"
 
@@ -67,7 +72,7 @@ class Outcome(JsonRecord):
         return cls(
             error_class=record.error_class,
             resolved=record.resolved,
-            tokens=sum(record.usage.get(name) or 0 for name in TOKEN_COUNTS),
+            tokens=sum(record.usage.get(name) or 0 for name in SUMMED_COUNTS),
             cost=record.cost,
         )
 
@@ -124,8 +129,12 @@ class RunFolder:
         path = Path(path)
         try:
             config = json.loads((path / CONFIG).read_text(encoding="utf-8"))
-            if not isinstance(config, dict) or not config.keys() >= _REQUIRED:
-                raise ValueError(f"{CONFIG} must have {', '.join(sorted(_REQUIRED))}")
+            for setting, kind in _REQUIRED.items():
+                value = config
+                for name in setting.split("."):
+                    value = value.get(name) if isinstance(value, dict) else None
+                if not isinstance(value, kind):
+                    raise ValueError(f"{setting} must be a {kind.__name__}, got {value!r:.80}")
         except FileNotFoundError:
             runs = sorted(file.parent.name for file in path.glob(f"*/{CONFIG}"))
             remedy = f"one of its runs: {', '.join(runs[:10])}" if runs else _RUN_FOLDER

@@ -15,8 +15,8 @@ from typing import Any
 
 from coding_gym.agents.model_errors import ModelError, public_text
 from coding_gym.agents.player import LiveEpisode, Player
+from coding_gym.calls import SUMMED_COUNTS
 from coding_gym.episode import Episode, EpisodeConfig
-from coding_gym.episode.usage import TOKEN_COUNTS
 from coding_gym.errors import (
     CodingGymError,
     InfrastructureError,
@@ -143,8 +143,8 @@ class Runner:
         self._num_errors = self._num_errors + 1 if record.error_class else 0
         has_calls, counts = record.usage.get("model_calls"), record.usage.keys()
         if self.max_cost is not None and has_calls and outcome.cost is None:
-            problem = "max_cost cannot be enforced: the server reports no cost; remedy: set prices"
-        elif self.max_tokens is not None and has_calls and not counts >= set(TOKEN_COUNTS):
+            problem = "max_cost cannot be enforced without prices and a server that reports tokens"
+        elif self.max_tokens is not None and has_calls and not counts >= set(SUMMED_COUNTS):
             problem = "max_tokens cannot be enforced: the server does not report tokens"
         elif self.max_lost is not None and self._num_errors >= self.max_lost:
             problem = f"max_lost: the last {self._num_errors} attempts ended with an error"

@@ -182,7 +182,7 @@ def _take_uid(cleanup: ExitStack) -> int:
 
 
 def _is_free(uid: int) -> bool:
-    """Whether this user namespace maps a uid, and neither an account nor a process has it."""
+    """Returns whether this user namespace maps a uid that no account and no process has."""
     with suppress(ProcessLookupError):
         os.getpriority(os.PRIO_USER, uid)
         return False

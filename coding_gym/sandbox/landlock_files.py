@@ -148,13 +148,13 @@ def _reachable_python(prefix: Path, user: User, cleanup: ExitStack) -> Path:
 
 
 def _parents_are_traversable(path: Path, user: User) -> bool:
-    """Whether a user may enter all folders above a path, none of which the user owns."""
+    """Returns whether a user may enter all folders above a path, none of which the user owns."""
     stats = [folder.stat() for folder in path.parents]
     return all(stat.st_mode & (0o010 if stat.st_gid == user[1] else 0o001) for stat in stats)
 
 
 def _is_needed(entry: "os.DirEntry[str]") -> bool:
-    """Whether an entry of an interpreter's prefix is copied; packages and tests are not."""
+    """Returns whether an entry of an interpreter's prefix is copied; packages and tests are not."""
     name = entry.name
     return name not in _SKIPPED_NAMES and not name.endswith(".a")
 

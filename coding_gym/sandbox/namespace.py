@@ -209,7 +209,7 @@ def _environment(spec: SandboxSpec, image: Image | None) -> dict[str, str]:
 
 
 def _is_always_visible(python: Interpreter, image: Image | None) -> bool:
-    """Whether an interpreter is in a system folder; raises InvalidArgumentError with an image."""
+    """Returns whether an interpreter is in a system folder; raises an error with an image."""
     is_in_system = is_in_top_folder(str(python.prefix))
     if is_in_system and image is not None:
         raise InvalidArgumentError(

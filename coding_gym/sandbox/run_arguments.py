@@ -177,7 +177,7 @@ def check_env(env: Mapping[str, str]) -> None:
 
 
 def is_passable(text: str) -> bool:
-    """Whether a text can be passed to a system call: not empty, encodable, without NUL bytes."""
+    """Returns whether system calls accept a text: not empty, encodable, without NUL bytes."""
     try:
         return bool(text) and b"\0" not in os.fsencode(text)
     except UnicodeEncodeError:

@@ -62,7 +62,7 @@ def public_error(failure: SetupError) -> InvalidArgumentError | SandboxError:
 
 
 def _is_refusal(failure: SetupError) -> bool:
-    """Whether the machine refuses the step, so that a retry fails as well."""
+    """Returns whether the machine refuses the step, so that a retry fails as well."""
     if failure.kind == "namespaces" and failure.errno == errno.ENOSPC:
         return True
     if failure.kind in ("request", "target"):

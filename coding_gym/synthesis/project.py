@@ -92,7 +92,7 @@ is_test = path_matcher((*PYTHON, "test_*", "conftest*", *TEST_FOLDERS, "/testing
 
 
 def is_program(path: str) -> bool:
-    """Whether a path relative to the tree is Python code of the project, but not a test."""
+    """Returns whether a path relative to the tree is Python code of the project, but not a test."""
     parts = path.split("/")
     excluded = {"", "..", "site-packages", ".venv", "venv"} & set(parts)
     is_python = path.endswith(".py") and parts[-1] != "setup.py" and "\0" not in path

@@ -81,7 +81,7 @@ def _symptom(failure: ObservedFailure) -> Symptom | None:
 
 
 def _lacks_name(failure: ObservedFailure) -> bool:
-    """Whether the test cannot be imported, or uses a name that the program does not have."""
+    """Returns whether the test cannot be imported, or uses a name that the program lacks."""
     if failure.kind in _IMPORT_ERRORS or (failure.frames and failure.frames[-1][2] == "<module>"):
         return True
     return _is_raised_by_test(failure) and _NEW_NAME.search(failure.message) is not None

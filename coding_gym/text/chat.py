@@ -134,7 +134,7 @@ class Chat:
         return [*reply, *answers]
 
     def is_control(self, ids: Sequence[int]) -> bool:
-        """Whether ids begin with a control token of the tokenizer."""
+        """Returns whether ids begin with a control token of the tokenizer."""
         return bool(ids) and ids[0] in self._control_ids.values()
 
     def check_ids(self, ids: Iterable[int]) -> None:

@@ -68,7 +68,7 @@ def control_tokens(processing_class: Any) -> tuple[str, ...]:
 
 
 def _is_markup(token: str) -> bool:
-    """Whether a token is neither white space nor a word."""
+    """Returns whether a token is neither white space nor a word."""
     return not token.isspace() and not token.isidentifier()
 
 

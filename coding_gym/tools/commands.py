@@ -52,8 +52,8 @@ def bash_tool(max_chars: int) -> Tool:
         return ToolResult(command_report(result, context, max_chars), ok=result.ok)
 
     description = (
-        "Run a bash command in the repository. Returns standard output and error together, without "
-        f"the middle of outputs above {max_chars} characters."
+        "Run a bash command in the repository. Returns standard output and error together; the "
+        f"middle of an output above {max_chars} characters is omitted."
     )
     parameters = {"command": "The command, for example: grep -rn 'def parse' src"}
     return Tool(name="bash", description=description, parameters=parameters, run=run)

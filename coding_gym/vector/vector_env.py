@@ -295,7 +295,7 @@ def _check_started(slots: Sequence[Slot]) -> None:
 
 
 def _take(slots: Sequence[Slot]) -> list[Transition]:
-    """Returns the results of done slots; if a slot failed, the other results stay pending."""
+    """Returns the results of done slots; raises an env's exception, and the rest stays pending."""
     for slot in slots:
         if slot.pending is not None and slot.pending.exception() is not None:
             slot.take()  # raises the exception of the env

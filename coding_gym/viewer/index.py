@@ -144,7 +144,10 @@ def read_attempt(folder: Path, file: tuple[str, int] | None, key: Key) -> Trajec
         raise UnknownNameError(f"the run has no attempt {key[1]} of task {key[0]!r:.100}")
     try:
         with open_regular(folder / file[0]) as content:
-            record = Trajectory.parse(content.read(_MAX_BYTES), file[0])
+            data = content.read(_MAX_BYTES + 1)
+        if len(data) > _MAX_BYTES:
+            raise ValueError(f"it has more than {_MAX_BYTES >> 20} MiB, the limit of the viewer")
+        record = Trajectory.parse(data, file[0])
         if (record.task_id, record.attempt) != key:
             raise ValueError("it contains another attempt")
     except (OSError, ValueError, MemoryError) as problem:

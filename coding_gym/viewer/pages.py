@@ -247,7 +247,7 @@ class Runs:
         self.refresh()
 
     def refresh(self) -> None:
-        """Adds new runs, reads changed runs again, and forgets deleted runs."""
+        """Adds new runs, reads changed runs again, and removes deleted runs."""
         files = [file for path in self.paths for file in (path / CONFIG, *path.glob(f"*/{CONFIG}"))]
         versions = {file.parent.resolve(): version(file) for file in sorted(files) if file.exists()}
         unchanged_folders = {folder for folder, _ in versions.items() & self._versions.items()}

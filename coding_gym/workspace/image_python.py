@@ -112,7 +112,7 @@ class ImagePythons:
 
 
 def _needs_python(task: Task) -> bool:
-    """Whether the hidden tests run in the image's Python; Harbor's script brings its Python."""
+    """Returns whether the hidden tests run in the image's Python; Harbor's script has its own."""
     return task.runner != "harbor"
 
 

@@ -34,7 +34,7 @@ class ShapedReward(
     *At the end*: any reward of `coding_gym.rewards.reward_names`, such as ``patch_similarity`` or
     ``net_fraction_fixed``. These parts use the patch and the grade of the episode and run no
     tests. After an infrastructure failure (``info["mask_sample"]``) the reward has no parts. If the
-    policy tampered with the tests, no part is above 0.
+    policy tampered with the tests, none of these parts is above 0.
 
     *At every turn*: ``visible_tests`` adds ``weight * (gamma * potential after - potential
     before)``. The potential of a tree is its number of passing visible tests minus that of the base

@@ -5,7 +5,7 @@ from dataclasses import asdict, replace
 import gymnasium as gym
 from gymnasium.core import ActType, ObsType
 
-from coding_gym.arguments import at_least_one
+from coding_gym.arguments import at_least, at_least_one
 from coding_gym.envs.snapshot import core_env
 from coding_gym.episode.limits import Limits
 
@@ -46,7 +46,7 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
         core = core_env("TokenBudget", env)
         fields = {
             "max_tokens": at_least_one("max_tokens", max_tokens),  # `Limits` accepts None
-            "reserve_tokens": reserve_tokens,
+            "reserve_tokens": at_least(0, "reserve_tokens", reserve_tokens),
             "warn_tokens": warnings,
         }
         limits = Limits.parse({**asdict(core.config.limits), **fields})

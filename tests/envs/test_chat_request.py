@@ -5,7 +5,8 @@ import json
 import pytest
 from episodes import shell
 
-from coding_gym import chat_request
+from coding_gym import Completion, chat_request
+from coding_gym.calls import ToolCall
 from coding_gym.envs.coding_repair import CodingRepairEnv
 from coding_gym.errors import EpisodeError, InvalidArgumentError, UnknownNameError
 
@@ -65,6 +66,15 @@ def test_text_requests_alternate_between_roles(env: CodingRepairEnv) -> None:
     assert chat_request(env, api="text")["messages"][2:] == [
         {"role": "assistant", "content": action},
         {"role": "user", "content": "1\n2"},
+    ]
+
+
+def test_text_requests_keep_carried_calls(env: CodingRepairEnv) -> None:
+    env.reset()
+    env.step(Completion("I look.", calls=[ToolCall("shell", {"cmd": "echo 1"})], reasoning="Hm."))
+    assert chat_request(env, api="text")["messages"][2:] == [
+        {"role": "assistant", "content": f"I look.\n{shell('echo 1')}"},
+        {"role": "user", "content": "1"},
     ]
 
 

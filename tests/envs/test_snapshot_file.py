@@ -1,5 +1,6 @@
 """Snapshots in files: another process continues them; other settings are refused."""
 
+import json
 from pathlib import Path
 from typing import Any
 from zipfile import ZipFile
@@ -132,6 +133,19 @@ def test_a_document_of_another_form_is_refused(document: str, make: Make, saved:
         archive.writestr("data", b"")
     with pytest.raises(InvalidArgumentError, match=str(saved)):
         EnvSnapshot.load(saved, make())
+
+
+@pytest.mark.parametrize("name", ["settings", "episode", "sampler", "np_random", "wrappers"])
+@pytest.mark.parametrize("value", [5, {}])
+def test_a_field_of_another_type_is_refused(name: str, value: Any, make: Make, saved: Path) -> None:
+    with ZipFile(saved) as archive:
+        document, data = json.loads(archive.read("env.json")), archive.read("data")
+    with ZipFile(saved, "w") as archive:
+        archive.writestr("env.json", json.dumps(document | {name: value}))
+        archive.writestr("data", data)
+    if (name, value) != ("wrappers", {}):
+        with pytest.raises(InvalidArgumentError):
+            EnvSnapshot.load(saved, make())
 
 
 def test_a_wrapper_whose_state_is_not_json_is_named(make: Make, tmp_path: Path) -> None:

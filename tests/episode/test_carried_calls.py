@@ -87,6 +87,11 @@ def test_carried_calls_have_the_limits_of_parsed_calls(episode: Episode) -> None
     assert episode.usage.format_errors == 7
 
 
+def test_arguments_have_at_most_64_levels(episode: Episode) -> None:
+    turns = [episode.step(carrying(nested_call(depth))) for depth in (63, 64)]
+    assert [len(turn.calls) for turn in turns] == [1, 0]
+
+
 def test_tokens_of_carried_calls_are_counted(make: Make) -> None:
     episode = make(limits=Limits(max_tokens=100_000))
     episode.start()

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 from episodes import run_command
-from runs import native_episode
+from runs import native_episode, write_run
 from sandbox_fixtures import write_rows
 
 from coding_gym.calls import ModelCall, ToolCall, ToolResult
@@ -93,8 +93,10 @@ def test_one_missing_task_affects_only_its_attempts(
     harbor_trial(tmp_path / "job/other")
     rows = write_rows(tmp_path / "rows.jsonl", tiny_row, {"instance_id": "malformed"})
     back = import_atif([tmp_path / "job"], tmp_path / "back", tasks=str(rows))
-    results = {item.task_id: item for item in regrade(back)}
+    totals: list[int] = []
+    results = {item.task_id: item for item in regrade(back, on_start=totals.append)}
     assert results.keys() == {"shapes-area"}  # the other task has no patch
+    assert (totals, len(back.keys())) == ([2], 3)
     (record, *_) = (item for item in back.trajectories() if item.task_id == "shapes-area")
     lost = replace(record, task_id="gone")
     with back.writer() as writer:
@@ -105,7 +107,7 @@ def test_one_missing_task_affects_only_its_attempts(
     assert (results["gone"].after, results["gone"].is_flip) == (None, False)
     compared = report(back)
     assert compared.values("code_similarity").keys() == {"shapes-area"}
-    assert "gone" in " ".join(compared.caveats)
+    assert "no longer in the source, such as gone" in " ".join(compared.caveats)
 
 
 def test_ungraded_run_is_graded_in_its_sandbox_without_flips(
@@ -208,6 +210,23 @@ def test_config_without_a_required_key_is_refused(key: str, tmp_path: Path) -> N
     folder.config.pop(key)
     folder.save_config()
     with pytest.raises(InvalidArgumentError, match=key):
+        RunFolder.open(folder.path)
+
+
+@pytest.mark.parametrize(
+    ("settings", "field"),
+    [
+        ({"tasks": {}}, "tasks.source"),
+        ({"agent": {"name": "x"}}, "agent.model"),
+        ({"attempts": "many"}, "attempts"),
+        ({"versions": []}, "versions"),
+    ],
+)
+def test_config_with_a_malformed_value_is_refused(
+    settings: dict[str, Any], field: str, tmp_path: Path
+) -> None:
+    folder = write_run(tmp_path / "run", [], **settings)
+    with pytest.raises(InvalidArgumentError, match=field):
         RunFolder.open(folder.path)
 
 

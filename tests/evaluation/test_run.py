@@ -264,6 +264,16 @@ def test_resume_refuses_changed_settings(
         evaluate(tmp_path / "run", resume=True, **{"tasks": TASKS[:1]} | changes)
 
 
+def test_resume_refuses_a_changed_script(tmp_path: Path) -> None:
+    script = tmp_path / "script.jsonl"
+    script.write_text('"look"\n')
+    evaluate(tmp_path / "run", str(script), tasks=TASKS[:1])
+    evaluate(tmp_path / "run", tasks=TASKS[:1], resume=True)
+    script.write_text('"another"\n')
+    with pytest.raises(InvalidArgumentError, match="actions"):
+        evaluate(tmp_path / "run", tasks=TASKS[:1], attempts=2, resume=True)
+
+
 def test_resume_accepts_tasks_of_another_installation(tmp_path: Path) -> None:
     evaluate(tmp_path / "run", "noop", tasks=TASKS[:1])
     moved = replace(TASKS[0], tree=replace(TASKS[0].tree, folder=str(tmp_path)))
@@ -330,14 +340,38 @@ def test_budget_is_kept_on_resume_and_may_grow(tmp_path: Path) -> None:
     assert len(folder.keys()) == len(TASKS)
 
 
-@pytest.mark.parametrize("budget", [{"max_tokens": 100}, {"max_cost": 1.0}])
+@pytest.mark.parametrize(
+    ("budget", "client"),
+    [
+        ({"max_tokens": 100}, {}),
+        ({"max_cost": 1.0}, {}),
+        ({"max_cost": 1.0}, {"prices": Prices(input=1e6, output=1e6)}),
+    ],
+)
 def test_budget_that_cannot_be_counted_stops_the_run(
-    budget: dict[str, Any], tmp_path: Path
+    budget: dict[str, Any], client: dict[str, Any], tmp_path: Path
 ) -> None:
     silent = {name: value for name, value in SUBMIT.items() if name != "usage"}
-    answer = Answer(silent)
-    folder = played(lambda _: answer, tmp_path / "run", tasks=TASKS, concurrency=1, **budget)
-    assert len(list(folder.outcomes())) == 1
+    answer, options = Answer(silent), {"tasks": TASKS, "concurrency": 1, **budget}
+    folder = played(lambda _: answer, tmp_path / "run", client, **options)
+    assert [outcome.cost for outcome in folder.outcomes()] == [None]
+
+
+def test_reply_of_no_tokens_has_the_cost_of_its_prompt(tmp_path: Path) -> None:
+    client = {"prices": Prices(input=1e6, output=1e6)}
+    empty = Answer(message(usage=(10, 0)))
+    (record,) = played(
+        lambda _: empty, tmp_path / "run", client, episode={"max_turns": 1}
+    ).trajectories()
+    assert record.cost == 10
+
+
+def test_one_player_plays_a_run_and_resumes_it(tmp_path: Path) -> None:
+    with ChatServer(look_then_submit) as server:
+        player = chat(server)
+        evaluate(tmp_path / "run", player, tasks=TASKS[:1])
+        folder = evaluate(tmp_path / "run", player, tasks=TASKS[:1], attempts=2, resume=True)
+    assert len(folder.keys()) == 2
 
 
 def test_usage_includes_errors_that_were_repeated(tmp_path: Path) -> None:

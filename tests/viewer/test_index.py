@@ -114,6 +114,16 @@ def test_unreadable_records_are_marked(run: Path, record: bytes) -> None:
     assert (row["outcome"], row["reason"], row["indexed"]) == ("error", "unreadable", True)
 
 
+def test_size_of_a_record_is_the_reason_why_it_is_not_read(
+    run: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    index = RunIndex(run)
+    index.update()
+    monkeypatch.setattr("coding_gym.viewer.index._MAX_BYTES", 1 << 10)
+    with pytest.raises(InvalidArgumentError, match="MiB"):
+        index.read((TASK, 1))
+
+
 def test_links_and_pipes_are_never_read(run: Path, tmp_path: Path) -> None:
     secret = tmp_path / "secret.json"
     secret.write_text(json.dumps(Trajectory(task_id="secret").to_json()), encoding="utf-8")

@@ -1,5 +1,6 @@
 """``coding-gym show`` prints an episode."""
 
+import math
 from pathlib import Path
 
 import pytest
@@ -71,6 +72,14 @@ def test_a_crashed_harness_is_named_as_the_error(
     write_run(tmp_path / "run", [Trajectory(task_id=TASK, error="exit code 1", grade=grade)])
     show(tmp_path / "run")
     assert "── error · harness ──\nexit code 1\n" in capsys.readouterr().out
+
+
+def test_episode_with_an_undefined_duration_is_printed(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    write_run(tmp_path / "run", [Trajectory(task_id=TASK, duration_s=math.nan)])
+    show(tmp_path / "run")
+    assert "nan s" in capsys.readouterr().out
 
 
 def test_unknown_episodes_are_refused(runs: Path, tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from episodes import FIX, MakeEnv, replies, shells
 from model_server import TEMPLATE, save_tokenizer
@@ -19,7 +20,7 @@ CRITICAL = "Token limit critical! Apply your best fix now.\n"
 
 def test_defaults_equal_nano_agent_and_other_limits_stay(make_env: MakeEnv) -> None:
     env = make_env(limits={"max_tool_calls": 30, "max_seconds": 9, "max_tokens": 700})
-    TokenBudget(env)
+    TokenBudget(env, reserve_tokens=np.int64(600))  # NumPy numbers are accepted
     budget: dict[str, Any] = {"max_tokens": 8192, "reserve_tokens": 600, "warn_tokens": True}
     assert env.config.limits == Limits(max_tool_calls=30, max_seconds=9, **budget)
     with pytest.raises(InvalidArgumentError, match="max_tokens"):

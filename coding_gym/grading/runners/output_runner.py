@@ -84,7 +84,7 @@ class OutputRunner:
         return (*self.names, *started_patterns(self._command(task)))
 
     def negates(self, task: Task) -> bool:
-        """Whether `function_ids` returns Python functions, so that tests can be negated."""
+        """Returns whether `function_ids` returns Python functions, so that tests can be negated."""
         return False
 
     def function_ids(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:

@@ -49,7 +49,7 @@ class PytestRunner:
         return tuple(f"./{folder}{name}" for folder in sorted(folders) for name in _CONFIG_NAMES)
 
     def negates(self, task: Task) -> bool:
-        """Whether `function_ids` returns Python functions, so that tests can be negated."""
+        """Returns whether `function_ids` returns Python functions, so that tests can be negated."""
         return True
 
     def function_ids(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:

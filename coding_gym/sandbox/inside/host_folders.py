@@ -74,7 +74,7 @@ THIRD_PARTY = (
 
 
 def is_in_top_folder(path: str) -> bool:
-    """Whether an absolute path is in one of `TOP_FOLDERS`, which every sandbox mounts."""
+    """Returns whether an absolute path is in one of `TOP_FOLDERS`, which every sandbox mounts."""
     return path.split("/")[1] in TOP_FOLDERS
 
 

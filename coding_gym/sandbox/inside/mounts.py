@@ -266,7 +266,7 @@ def upper_folder(request: SandboxRequest, mount_names: MountNames) -> str:
 
 @cache
 def lists_newest_first() -> bool:
-    """Whether a tmpfs lists the newest entry of a folder first."""
+    """Returns whether a tmpfs lists the newest entry of a folder first."""
     for name in ("first", "second"):
         os.mkdir(f"{EPISODE}/{name}")
     names = os.listdir(EPISODE)

@@ -157,7 +157,7 @@ def _drop_init_rights() -> None:
 
 
 def _is_shadowed(folders: Iterable[str], module_names: set[str]) -> bool:
-    """Whether a folder has a module with the name of an imported module."""
+    """Returns whether a folder has a module with the name of an imported module."""
     names: set[str] = set()
     for folder in folders:
         with contextlib.suppress(OSError):

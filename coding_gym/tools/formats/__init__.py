@@ -16,7 +16,7 @@ from coding_gym.tools.formats.instructions import (
     explains_format,
     system_prompt,
 )
-from coding_gym.tools.formats.json_calls import message_calls
+from coding_gym.tools.formats.json_calls import content_text, message_calls
 from coding_gym.tools.formats.parsing import ReplyParser
 from coding_gym.tools.formats.table import TOOL_FORMATS
 
@@ -25,6 +25,7 @@ __all__ = [
     "ParsedAction",
     "ReplyParser",
     "check_format",
+    "content_text",
     "explains_format",
     "message_calls",
     "system_prompt",

@@ -56,7 +56,7 @@ def check_format(
 
 
 def explains_format(tool_format: str) -> bool:
-    """Whether the system prompt explains the format; otherwise a server or chat template does."""
+    """Returns whether the system prompt explains the format; else a server or template does."""
     return tool_format not in UNEXPLAINED
 
 

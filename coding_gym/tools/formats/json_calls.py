@@ -68,6 +68,13 @@ def message_calls(message: Mapping[str, Any]) -> list[ToolCall]:
     return [_message_call(entry) for entry in entries]
 
 
+def content_text(content: Any) -> str:
+    """Returns the text of a message's content, a text or a list of parts; "" for other values."""
+    parts = content if isinstance(content, list) else [{"text": content}]
+    texts = [part.get("text") for part in parts if isinstance(part, dict)]
+    return "".join(text for text in texts if isinstance(text, str))
+
+
 def _message_call(entry: Any) -> ToolCall:
     try:
         return read_call(entry)
@@ -143,12 +150,12 @@ def read_bare(text: str, start: int, tools: KnownTools) -> Piece | None:
 
 
 def mentions_call(text: str) -> bool:
-    """Whether a text has the keys of a call or of a message with calls."""
+    """Returns whether a text has the keys of a call or of a message with calls."""
     return bool((_NAME.search(text) and _ARGUMENTS.search(text)) or _TOOL_CALLS.search(text))
 
 
 def _is_call(item: Any, tools: KnownTools) -> bool:
-    """Whether a JSON value has the form of a call: a name with arguments, or a known tool."""
+    """Returns whether a JSON value is like a call: a name with arguments, or a known tool."""
     if not isinstance(item, dict):
         return False
     if isinstance(item.get("function"), dict):
@@ -158,13 +165,10 @@ def _is_call(item: Any, tools: KnownTools) -> bool:
 
 
 def _read_message(message: Mapping[str, Any], end: int) -> Piece:
-    content = message.get("content")
-    parts = content if isinstance(content, list) else [{"text": content}]
-    texts = [part.get("text") for part in parts if isinstance(part, dict)]
-    content_text = "\n".join(text for text in texts if isinstance(text, str)).strip()
+    text = content_text(message.get("content")).strip()
     reasoning = message.get("reasoning_content") or message.get("reasoning")
     reasoning = reasoning.strip() if isinstance(reasoning, str) else ""
-    return Piece(message_calls(message), end, content_text, reasoning, is_reply=True)
+    return Piece(message_calls(message), end, text, reasoning, is_reply=True)
 
 
 # -- Harmony --------------------------------------------------------------------------------------
