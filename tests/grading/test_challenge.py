@@ -669,6 +669,7 @@ def test_task_with_assertions_only_on_branches_is_not_verified(store: TemplateSt
         verdict = graded_gold(task, store)
         assert (verdict.resolved, verdict.bits, verdict.levels) == (True, bits, {level: 1})
         assert verdict.is_verified is bool(bits)
+        assert verdict.unnegated == (() if bits else task.fail_to_pass)
 
 
 _SECOND = "assert total([3000, 8], 2) == 3006\n"
