@@ -58,6 +58,7 @@ class Grade(JsonRecord):
         pass_to_pass: Status by test id, for the tests that pass on the base tree.
         levels: Number of tests of ``fail_to_pass`` that are negated at each `Level`; empty if no
             plan was used.
+        unnegated: The tests of ``fail_to_pass`` that cannot be negated.
         bits: Number of secret draws that a patch must guess to forge all tests of
             ``fail_to_pass``; the probability of success is 2 ** -bits.
         weakest_bits: Number of secret draws of the test with the fewest draws.
@@ -78,6 +79,7 @@ class Grade(JsonRecord):
     fail_to_pass: Mapping[str, TestStatus] = field(default_factory=dict)
     pass_to_pass: Mapping[str, TestStatus] = field(default_factory=dict)
     levels: Mapping[str, int] = field(default_factory=dict)
+    unnegated: tuple[str, ...] = ()
     bits: int = 0
     weakest_bits: int = 0
     is_verified: bool | None = None

@@ -225,7 +225,10 @@ def test_eval_plays_the_example_of_the_documentation(tiny_row: Any, tmp_path: Pa
     with scripted(message(FIX)) as server:
         options = ("--model", "tiny", "--base-url", server.base_url, "--tasks", rows, "--out", out)
         run_command("eval", "--harness", file, *options)
-    assert f"| {tiny_row['instance_id']} | 1/1 |" in run_command("report", out)
+    text = run_command("report", out)
+    assert f"| {tiny_row['instance_id']} | 1/1 |" in text
+    assert "without a tool call" not in text  # its requests have no tools
+    assert "no tool call" not in run_command("show", out)
 
 
 def test_rewritten_history_begins_another_segment(tiny_row: Any, tmp_path: Path) -> None:
@@ -503,10 +506,12 @@ def test_harness_without_a_reply_has_no_verdict(
 
 
 @pytest.mark.parametrize("code", ["", "chat(CHAT)"], ids=["no request", "graded"])
-def test_token_in_the_output_is_not_recorded(code: str, tiny_row: Any, tmp_path: Path) -> None:
-    server = scripted(message("Done."))
-    (record,) = play(f"{code}\nsys.exit(KEY)", server, tiny_row, tmp_path / "run")
-    assert "exit code 1: [key]" in record.error
+def test_output_is_recorded_without_the_token(code: str, tiny_row: Any, tmp_path: Path) -> None:
+    server, clone = scripted(message("Done.")), Path(__file__).parents[1]
+    end = f"sys.exit(KEY + ' {clone}/own.py')"
+    (record,) = play(f"{code}\n{end}", server, tiny_row, tmp_path / "run")
+    assert "exit code 1: [key] " in record.error
+    assert record.error.endswith("/own.py")  # a path outside the package is complete
 
 
 def test_harness_may_shorten_a_prompt_that_is_too_long(tiny_row: Any, tmp_path: Path) -> None:
@@ -535,6 +540,7 @@ def test_preset_names_pinned_packages(name: str) -> None:
         ('npm = ["@a/own@latest"]', "@a/own@latest"),
         ("colour = 1", "colour"),
         ('failure = "("', "failure"),
+        ('env = {URL = "{modell}/{base_url}"}', "{modell}"),
     ],
 )
 def test_harness_file_with_a_wrong_value_is_refused(
@@ -545,6 +551,17 @@ def test_harness_file_with_a_wrong_value_is_refused(
     path.write_text("\n".join([*lines, change]), encoding="utf-8")
     with pytest.raises(CodingGymError, match=value):
         get_harness(str(path))
+
+
+def test_failed_installation_names_the_harness_and_the_log(
+    tiny_row: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr("coding_gym.agents.harness._install_commands", lambda *_: ["false"])
+    player = HarnessPlayer(harness("", npm=("own@1.0.0",)), without_server())
+    (record,) = evaluate(tmp_path / "run", player, tasks=[tiny_row]).errors()
+    assert record.error.startswith("harness own: install command")
+    assert str(tmp_path / "coding_gym/logs") in record.error
 
 
 def test_values_in_a_command_are_quoted() -> None:

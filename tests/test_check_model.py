@@ -4,7 +4,7 @@ import pytest
 from episodes import run_command
 from model_server import Answer, Body, ChatServer, message
 
-CALL = '{"name": "bash", "arguments": {"command": "ls"}}'
+CALL = '{"name": "shell", "arguments": {"cmd": "ls"}}'
 
 
 def test_the_format_that_a_server_writes_is_in_the_command() -> None:
@@ -19,8 +19,19 @@ def test_the_format_that_a_server_writes_is_in_the_command() -> None:
     lines = {line.split()[0]: line.split() for line in printed.splitlines() if line.strip()}
     assert lines["hermes"][1:4] == ["4/4", "4/4", "0/4"]
     assert lines["pythonic"][1] == "0/4"
-    assert "--tool-format hermes --sampling max_tokens=128" in printed
+    assert "--tool-format hermes --out" in printed
     assert f"--model tiny --base-url {server.base_url}" in printed
+    assert {body["max_tokens"] for body in server.requests} == {128}
+
+
+def test_options_of_the_user_are_in_the_command() -> None:
+    answer = Answer(message(calls={"bash": {"command": "ls"}}))
+    with ChatServer(lambda _: answer) as server:
+        server_options = ("--base-url", server.base_url, "--model", "tiny", "--tool-format", "auto")
+        chosen = ("--toolset", "compact", "--sampling", "temperature=0.5")
+        printed = run_command("check-model", *server_options, *chosen)
+    assert {body["temperature"] for body in server.requests} == {0.5}
+    assert " ".join(("--tool-format auto", *chosen, "--out")) in printed
 
 
 def test_a_model_without_a_readable_call_ends_with_1() -> None:

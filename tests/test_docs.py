@@ -51,7 +51,7 @@ _CPU = "num_generations=8, use_cpu=True, bf16=False, report_to='none'"
 _NO_TRAINING = "from trl import GRPOTrainer; GRPOTrainer.train = print"  # takes hours
 _TRAIN = ("GRPOConfig(", f"GRPOConfig({_CPU}, ")
 _ONE = ('split="train"', 'task_ids=["ledgerline-month-overlap"]')
-_HARNESS = """from coding_gym import load_tasks
+_HARNESS = """
 from coding_gym.agents.harness import Harness
 code = '''import sys, urllib.request
 body = b'{"messages": [{"role": "user", "content": "Repair it."}]}'
@@ -63,7 +63,7 @@ harness = Harness(name="own", command=command, files={"a.py": code})
 train = print
 """
 _OWN = "HarnessPlayer(harness, ChatAgent(client, 'my-model')), tasks=load_tasks(limit=1)"
-_FEW = ('player, tasks="bundled"', _OWN)
+_FEW = ("player, tasks=tasks", _OWN)
 _TRAINED = "assert model.num_timesteps >= 8; env.close()"
 # By section: the required package, code to run before, a (text, replacement), code to run after.
 NEEDS = {
@@ -151,6 +151,31 @@ def test_blocks_run_with_their_needs(
         code = code.replace("Qwen/Qwen3-0.6B", "tiny")
     with ChatServer(lambda _: Answer(message("Done.", ids=([1, 2], [3])))) as server:
         run(f"{before}\n{code}\n{after}".replace(MODEL, server.base_url), tmp_path)
+
+
+def test_commands_of_the_first_task_page_record_every_change(tmp_path: Path) -> None:
+    page = (ROOT / "docs/your-own-tasks.md").read_text(encoding="utf-8")
+    block = page.partition("## 4.")[2].partition("```console\n")[2].partition("```")[0]
+    listing = re.findall(r"(?m)^ +`(\(cd .*--collect-only.*\))` lists", page)[0]
+    tree = tmp_path / "my-task/tree"
+    run(_NEW_TASK, tmp_path)
+    (tree / "old.py").write_text("OLD = 1\n")
+    (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --no-such-option\n")
+    (tmp_path / "conftest.py").write_text("raise SystemExit(3)\n")
+
+    def shell(script: str) -> str:
+        path = f"PATH={Path(sys.executable).parent}:$PATH"
+        command = ["bash", "-ec", f"{path}\n{script}"]
+        return subprocess.run(
+            command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=100
+        ).stdout
+
+    shell(re.sub(r"(?m)^\$ ", "", block).replace("$EDITOR", "touch new.py; rm old.py; touch"))
+    patch = (tmp_path / "my-task/gold.patch").read_text(encoding="utf-8")
+    assert re.findall(r"(?m)^(\w+) file mode", patch) == ["new", "deleted"]
+    assert (tree / "old.py").exists()
+    names = shell(listing).split()
+    assert names[0] == "tests/test_discounts.py::test_half_a_cent_is_rounded_up"
 
 
 def unknown_options(text: str) -> list[str]:

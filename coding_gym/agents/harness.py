@@ -54,6 +54,7 @@ LAYER = "/opt/harness"
 _SCHEMA = 1
 _PRESETS = files("coding_gym.agents") / "presets"
 _PINNED = re.compile(r".+(==[^*]+|@\d[^/ ]*|@[0-9a-f]{7,}|\.whl|\.tgz)")
+_UNKNOWN = re.compile(r"\{(?!(?:base_url|api_key|model)\})[a-z_]+\}")  # a placeholder
 _SCRATCH = "/opt/scratch"
 _PATHS = f"{LAYER}/bin:{LAYER}/node_modules/.bin"
 _BUILD_VARIABLES = {
@@ -124,6 +125,10 @@ class Harness(JsonRecord):
             raise InvalidArgumentError(
                 f"pip and npm must name versions of packages, got {', '.join(names)}; "
                 "write pip packages as name==1.0, npm packages as name@1.0"
+            )
+        if match := _UNKNOWN.search(" ".join(self.env.values())):
+            raise InvalidArgumentError(
+                f"env must name only {{base_url}}, {{api_key}} and {{model}}, got {match[0]}"
             )
         try:
             re.compile(self.failure)
@@ -209,7 +214,7 @@ def with_layer(harness: Harness, backend: SandboxBackend, spec: SandboxSpec) -> 
             install(
                 sandbox,
                 _install_commands(harness, str(python.executable)),
-                task_id=harness.name,
+                owner=f"harness {harness.name}",
                 log=cache / "logs" / f"{key}.log",
                 timeout_s=BUILD_TIMEOUT_S,
             )

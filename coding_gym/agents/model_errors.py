@@ -131,6 +131,6 @@ def public_text(text: str) -> str:
             text = text.replace(value, "[key]")
     for folder in sorted(sys.path, key=len, reverse=True):  # in a traceback
         text = text.replace(f'File "{folder}/', 'File "')
-    text = text.replace(f"{Path(coding_gym.__file__).parents[1]}/", "")
+    text = text.replace(f"{Path(coding_gym.__file__).parent}/", "coding_gym/")
     home = os.environ.get("HOME", "")
     return text.replace(f"{home}/", "~/") if len(home) > 1 else text

@@ -1,6 +1,7 @@
 """``coding-gym check-model``: measures how well a model writes each tool format."""
 
 import asyncio
+import json
 import shlex
 from collections.abc import Mapping, Sequence
 from typing import Annotated, Any, Literal
@@ -27,23 +28,23 @@ def check_model(
         typer.Option("--agent", "-a", help="'chat': a server; 'hf': --model is a local folder."),
     ] = "chat",
     base_url: options.BaseUrl = None,
-    toolset: options.Toolset = "compact",
+    toolset: options.Toolset = "nano",
     tool_format: Annotated[
         list[str] | None,
         typer.Option(help=f"Format to test; may be repeated. Default: {', '.join(_FORMATS)}."),
     ] = None,
-    sampling: options.Sampling = "max_tokens=128",
+    sampling: options.Sampling = None,
 ) -> None:
     """Print the tool formats that a model writes, its speed, and the command that evaluates it.
 
-    The model plays the first turn of four bundled tasks in each format, in a sandbox. The exit code
-    is 1 if no reply contains a readable call.
+    The model plays the first turn of four bundled tasks in each format, in a sandbox, with at most
+    128 tokens per reply. The exit code is 1 if no reply contains a readable call.
 
     Example: coding-gym check-model --agent hf --model FOLDER
 
     Example: coding-gym check-model --base-url http://localhost:8000/v1 --model NAME
     """
-    sampling_settings = options.parse_object("--sampling", sampling)
+    sampling_settings = {"max_tokens": 128} | options.parse_object("--sampling", sampling)
     episode: dict[str, Any] = {"toolset": toolset, "max_turns": 1, "grading": "none"}
     if agent == "hf":
         episode["tokenizer"] = f"hf:{model}"
@@ -58,7 +59,7 @@ def check_model(
         asyncio.run(runner.run([(task, 0) for task in tasks], results.append))
         terminal().print(f"{config.tool_format}: {_num_readable(results)} readable", style="dim")
     _print_results(records)
-    terminal().print(f"settings of requests: {sampling or 'defaults'} (--sampling)")
+    terminal().print(f"settings of these requests: {json.dumps(sampling_settings)} (--sampling)")
     best = max(records, key=lambda name: _num_readable(records[name]))
     if not _num_readable(records[best]):
         has_replies = any(map(_replies, records.values()))
@@ -67,7 +68,8 @@ def check_model(
         raise typer.Exit(1)
     command = ["coding-gym", "eval", "--agent", agent, "--model", model]
     command += ["--base-url", base_url] if base_url else []
-    command += ["--toolset", toolset, "--tool-format", best]
+    command += ["--tool-format", best]
+    command += ["--toolset", toolset] if toolset != "nano" else []  # the default of eval
     command += ["--sampling", sampling] if sampling else []
     terminal().print(f"{shlex.join(command)} --out runs/mine")
 

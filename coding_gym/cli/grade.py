@@ -1,4 +1,4 @@
-"""``coding-gym grade``: grades a file of predictions."""
+"""``coding-gym grade``: grades a file of predictions, or a diff."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -10,11 +10,13 @@ from coding_gym.cli import options
 from coding_gym.cli.evaluate import play_run
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.run_folder import CONFIG, RunFolder
+from coding_gym.tasks import load_tasks
+from coding_gym.tasks.rows import read_text
 
 
 def grade(
     predictions: Annotated[
-        Path, typer.Argument(help="JSON or JSONL with instance_id, model_patch and model name.")
+        Path, typer.Argument(help="JSON or JSONL in SWE-bench's form, or a .patch or .diff file.")
     ],
     source: options.Source = "bundled",
     repositories: options.Repositories = None,
@@ -25,13 +27,22 @@ def grade(
 ) -> None:
     """Grade a predictions file with hidden tests; the same command continues a stopped run.
 
-    The default run folder is next to the predictions file.
+    A diff needs --tasks with one task. The default run folder is next to the predictions file.
 
     Example: coding-gym grade preds.jsonl --tasks rows.jsonl --environments swebench
     """
-    patches, model = read_predictions(predictions)
+    tasks = options.task_source(source, repositories, environments)
+    if predictions.suffix in (".patch", ".diff"):
+        task_id, *others = (task.task_id for task in load_tasks(**tasks, limit=2))
+        if others:
+            raise InvalidArgumentError(
+                f"--tasks must have one task for a diff, got several in {source}; name a task's "
+                "folder, or write predictions with instance_id and model_patch"
+            )
+        patches, model = {task_id: [read_text(predictions, "surrogateescape")]}, ""
+    else:
+        patches, model = read_predictions(predictions)
     path = out or predictions.with_suffix(".graded")
-    tasks = options.task_source(source, repositories, environments, task_ids=list(patches))
     settings: dict[str, Any] = {"resume": True}
     backend = options.parse_sandbox(sandbox)
     if not (path / CONFIG).exists():
@@ -46,7 +57,7 @@ def grade(
         path,
         next_command="the same command again",
         player=PatchAgent("predictions", patches, model),
-        tasks=tasks,
+        tasks=tasks | {"task_ids": list(patches)},
         concurrency=concurrency,
         **settings,
     )

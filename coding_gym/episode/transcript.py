@@ -72,18 +72,18 @@ def visible_text(messages: Sequence[Message]) -> str:
     return "\n".join(m["content"] for m in messages if m["role"] in ("tool", "user"))
 
 
-def render(messages: Sequence[Message], footer: str = "") -> str:
+def render(messages: Sequence[Message], footer: str = "", *, has_tools: bool = True) -> str:
     """Returns the chat as text for people, with its control characters escaped.
 
     A reply's text precedes its calls: a shell command as ``$ command``, another call as
-    ``▶ name arguments``. Results are indented.
+    ``▶ name arguments``. Results are indented. With ``has_tools``, replies without calls are named.
     """
-    blocks = [_block(message) for message in messages if message["role"] != "system"]
+    blocks = [_block(message, has_tools) for message in messages if message["role"] != "system"]
     text = "\n\n".join([*blocks, footer] if footer else blocks)
     return _CONTROL.sub(lambda control: f"\\x{ord(control[0]):02x}", text) + "\n"
 
 
-def _block(message: Message) -> str:
+def _block(message: Message, has_tools: bool) -> str:
     content = message["content"].strip()
     if message["role"] == "user":
         return f"── task or notice ──\n{content}"
@@ -91,7 +91,7 @@ def _block(message: Message) -> str:
         return textwrap.indent(content, "  ") or "  (no output)"
     calls = [_call_text(**call["function"]) for call in message.get("tool_calls", ())]
     if not calls:
-        return f"── policy, no tool call ──\n{content}"
+        return f"── policy{', no tool call' if has_tools else ''} ──\n{content}"
     return "\n\n".join([content, *calls] if content else calls)
 
 

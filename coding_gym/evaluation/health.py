@@ -28,7 +28,7 @@ _REMEDIES = {
         "attempts without a tool call": (
             "enable the server's parser of calls; without --harness, --tool-format can replace it"
         ),
-        "sandbox errors": "run fewer episodes at once (-c), or run coding-gym doctor",
+        "sandbox errors": "read coding-gym show RUN TASK; if busy, run fewer episodes at once (-c)",
         "grading errors": "grade with more memory or time, or run coding-gym validate",
         "errors of the agent": "read the error: coding-gym show RUN TASK",
         "harnesses that ended with an error": "read the output: coding-gym show RUN TASK",
@@ -84,7 +84,7 @@ def health_counts(record: Trajectory) -> Counter[str]:
     )
     counts["prompts that rewrite history"] = record.num_prefix_breaks or 0
     has_model = any(turn.model_call for turn in record.turns)
-    if has_model and not any(turn.calls for turn in record.turns):
+    if has_model and record.tools and not any(turn.calls for turn in record.turns):
         counts["attempts without a tool call"] = 1
     if record.error_class:
         counts[_ERROR_SYMPTOMS.get(record.error_class, "request errors")] = 1

@@ -154,11 +154,12 @@ class Report(JsonRecord):
         return _by_task(self.attempts, metric)
 
     def _ks_note(self) -> str:
-        """Returns a sentence with each k of pass@k and pass^k, and the option for larger values."""
-        return (
-            f"pass@k and pass^k (all of k attempts) have k = {', '.join(['1', *self.pass_at_k])}; "
-            "for a larger k, play more attempts: coding-gym eval --out RUN --resume --attempts K"
-        )
+        """Returns a sentence with each k of pass@k and pass^k, and a way to larger values."""
+        note = f"pass@k and pass^k (all of k attempts) have k = {', '.join(['1', *self.pass_at_k])}"
+        if not self.config.get("player"):  # `eval` cannot resume predictions and imported runs
+            return note
+        command = "coding-gym eval --out RUN --resume --attempts K"
+        return f"{note}; for a larger k, play more attempts: {command}"
 
     def to_markdown(self) -> str:
         """Returns the report as a Markdown page of tables."""

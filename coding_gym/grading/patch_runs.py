@@ -80,9 +80,13 @@ class PatchRuns:
             return self._grade(run, self._decided(early), is_verified=False)
         # If no fail-to-pass test passes, the results of late tests would reveal the draw.
         graded = self.outcomes if self._has_passing_test() else early
-        is_verified = Level.STRUCTURE not in self.plan.counts(self.task.fail_to_pass)
         outcomes = {test: self.outcomes[test] for test in graded}
-        return self._grade(run, outcomes, is_verified=is_verified)
+        return self._grade(run, outcomes, is_verified=not self._unnegated)
+
+    @property
+    def _unnegated(self) -> tuple[str, ...]:
+        level = self.plan.challenge.level
+        return tuple(test for test in self.task.fail_to_pass if level(test) is Level.STRUCTURE)
 
     def _decided(self, early: Iterable[str]) -> Mapping[str, Sequence[Outcome]]:
         """Returns the outcomes of failed tests that do not depend on the draw.
@@ -173,6 +177,7 @@ class PatchRuns:
         return replace(
             verdict,
             levels=self.plan.counts(self.task.fail_to_pass),
+            unnegated=self._unnegated,
             bits=self.plan.num_bits(self.task.fail_to_pass),
             weakest_bits=self.plan.weakest_bits(self.task.fail_to_pass),
             is_verified=is_verified,

@@ -88,8 +88,12 @@ def plan_key(task: Task, template: Template) -> str:
     """
     facts = [_VERSION, template.base_commit, task.gold_patch, task.test_patch]
     facts += [task.fail_to_pass, task.pass_to_pass, task.runner, task.test_command]
-    facts += [task.test_report, task.interpreter, task.image, task.install_commands]
+    log_source = task.test_report or (task.repo if task.runner == "swebench" else "")
+    facts += [log_source, task.interpreter, task.image, task.install_commands]
     facts.append(task.problem_statement)
+    # Only where they have an effect, so that stored plans of other tasks stay valid.
+    facts += [task.version, task.environment_setup_commit] if task.install_commands else []
+    facts += [task.image_path] if task.image_path else []
     return hashlib.sha256(json.dumps(facts).encode()).hexdigest()[:32]
 
 

@@ -119,7 +119,10 @@ class UnitChoice:
         return self._runs.challenge(self._reached, units)
 
     def _expectations(self, unit: Unit) -> set[tuple[str, str]]:
-        """Returns the words that a unit of fail-to-pass tests replaces, each with `subject_of`."""
+        """Returns pairs of a word that the unit replaces and the `subject_of` its check.
+
+        Empty if no fail-to-pass test runs the unit.
+        """
         if set(self._runs.task.fail_to_pass).isdisjoint(unit.tests):
             return set()
         function, check = self._runs.checks[unit.checks[0]]

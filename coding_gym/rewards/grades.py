@@ -2,23 +2,23 @@
 
 from collections.abc import Mapping, Sequence
 
-from coding_gym.grade import Grade, Level, TestStatus
+from coding_gym.grade import Grade, TestStatus
 from coding_gym.trajectory import Turn
 
 
 def _num_unverified(grade: Grade) -> int:
-    """Returns the number of fail-to-pass tests whose results the code under test can forge.
+    """Returns the number of passed fail-to-pass tests whose results code under test can forge.
 
-    0 unless ``is_verified`` is False. Then it is the number of tests at level ``structure``, or of
-    all fail-to-pass tests if ``levels`` has no such tests.
+    0 unless ``is_verified`` is False. Then the tests of ``unnegated`` count; if it is empty, all.
     """
     if grade.is_verified is not False:
         return 0
-    return grade.levels.get(Level.STRUCTURE, len(grade.fail_to_pass))
+    statuses = grade.fail_to_pass
+    return _num_passed({test: statuses[test] for test in grade.unnegated or statuses})
 
 
 def _num_fixed(grade: Grade) -> int:
-    return max(0, _num_passed(grade.fail_to_pass) - _num_unverified(grade))
+    return _num_passed(grade.fail_to_pass) - _num_unverified(grade)
 
 
 def _num_passed(statuses: Mapping[str, TestStatus]) -> int:

@@ -1,11 +1,10 @@
 """A project to make tasks from: the copy of its files and the settings of its tests."""
 
-import hashlib
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +15,7 @@ from coding_gym.grading.selection import path_matcher
 from coding_gym.task import FolderTree, Task
 from coding_gym.workspace.history import checkout_commit, init_repository
 from coding_gym.workspace.host_git import HostGitError, run_git
+from coding_gym.workspace.plain_tree import digest_folder
 
 # Environments, caches and build outputs, at any depth, if the project is not a git repository.
 _NOT_COPIED = {
@@ -27,7 +27,7 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A project whose tests pass.
+    """A Python project; tests that do not always pass are excluded.
 
     Attributes:
         name: The name of the project, the beginning of task ids.
@@ -44,12 +44,6 @@ class Project:
     interpreter: str = "base"
     tests: tuple[str, ...] = ()
 
-    def files(self) -> Iterator[Path]:
-        """Yields every file, in a reproducible order."""
-        for parent, folders, files in os.walk(self.folder):
-            folders.sort()
-            yield from (Path(parent, name) for name in sorted(files))
-
     def contents(self, paths: Iterable[str]) -> dict[str, bytes]:
         """Returns the content of each path that is a file of the project, by path.
 
@@ -57,20 +51,16 @@ class Project:
         """
         requested_paths = set(paths)
         contents = {}
-        for file in self.files():
-            path = file.relative_to(self.folder).as_posix()
-            if path in requested_paths and file.is_file() and not file.is_symlink():
-                contents[path] = file.read_bytes()
+        for parent, _, names in os.walk(self.folder):
+            for file in (Path(parent, name) for name in names):
+                path = file.relative_to(self.folder).as_posix()
+                if path in requested_paths and file.is_file() and not file.is_symlink():
+                    contents[path] = file.read_bytes()
         return dict(sorted(contents.items()))
 
     def digest(self) -> str:
         """Returns a digest of all files, 40 hexadecimal digits."""
-        digest = hashlib.sha256()
-        for path in self.files():
-            name = path.relative_to(self.folder).as_posix()
-            content = b"" if path.is_symlink() else path.read_bytes()
-            digest.update(f"{name}\0{len(content)}\0".encode("utf-8", "surrogateescape") + content)
-        return digest.hexdigest()[:40]
+        return digest_folder(self.folder)[:40]
 
     def task(self, task_id: str = "", problem_statement: str = "") -> Task:
         """Returns a task whose base is the unbroken project."""

@@ -78,8 +78,8 @@ def remedy_of_build(message: str) -> str:
     if not _NO_VERSION.search(message):
         return ""
     return (
-        "; a checkout has no tags to read a version from; remedy: put export "
-        "SETUPTOOLS_SCM_PRETEND_VERSION=VERSION before the install command"
+        "; a checkout has no tags to read a version from; remedy: begin the install command with "
+        "`export SETUPTOOLS_SCM_PRETEND_VERSION=VERSION;`"
     )
 
 

@@ -5,7 +5,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from coding_gym.arguments import hint
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.task import GitTree, ImageTree, Task, default_url
 from coding_gym.tasks.rows import read_jsonl
@@ -109,8 +108,8 @@ def _raw_entries(environments: Environments) -> list[tuple[str, str, Any]]:
     path = Path(environments).expanduser()
     if not path.is_file():
         raise InvalidArgumentError(
-            "environments must be a .jsonl file, a mapping by task id or a name, got "
-            f"{str(environments)!r}; {hint(environments, (SWE_BENCH_TABLES, IMAGES))}"
+            "environments must be a .jsonl file, a mapping by task id, "
+            f"{SWE_BENCH_TABLES!r} or {IMAGES!r}, got {str(environments)!r}"
         )
     entries = []
     for position, entry in read_jsonl(path):

@@ -70,8 +70,8 @@ class Sampler(ABC):
         """
         if not any(task.task_id == task_id for task in self._tasks):
             raise UnknownTaskError(
-                f"task_id must be a task of the sampler, such as {self._tasks[0].task_id!r}, got "
-                f"{task_id!r}"
+                "task_id must be the id of a task of the sampler, such as "
+                f"{self._tasks[0].task_id!r}, got {task_id!r}"
             )
 
     def restart(self) -> None:  # noqa: B027 - most samplers have no state

@@ -150,14 +150,14 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
     gold = tuple(grade_gold() for _ in range(checks.repeats))
     base_task = replace(task, gold_duration_s=max(g.duration_s for g in gold))
     grade_base = partial(grade, base_task, template, NO_REPAIR, backend=backend, challenge="none")
-    noop = tuple(grade_base() for _ in range(checks.repeats))
+    base = tuple(grade_base() for _ in range(checks.repeats))
     tries_cheats = checks.tries_cheats and all(g.resolved for g in gold)
     cheats = tuple(try_cheats(task, template, backend)) if tries_cheats else ()
     failed_grade = next((g for g in gold if not g.resolved and not task.impossible_test), None)
     known_causes = [*causes(task, template, failed_grade, backend)] if failed_grade else []
-    passing_tests = _tests((g.fail_to_pass for g in noop), passed=True)
+    passing_tests = _tests((g.fail_to_pass for g in base), passed=True)
     problems = _gold_problems(task, gold) + known_causes[:_MAX_NAMED]
-    problems += _noop_problems(noop, passing_tests) + _challenge_problems(gold[0], cheats, checks)
+    problems += _base_problems(base, passing_tests) + _challenge_problems(gold[0], cheats, checks)
     if leaks:
         problems.append(f"these files contain the repair: {', '.join(leaks[:_MAX_NAMED])}")
     flaky_tests, broken_tests = _unreliable(task, gold)
@@ -165,7 +165,7 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
         task_id=task.task_id,
         ok=not problems,
         gold_reasons=tuple(str(g.reason) for g in gold),
-        noop_reasons=tuple(str(g.reason) for g in noop),
+        noop_reasons=tuple(str(g.reason) for g in base),
         gold_durations_s=tuple(g.duration_s for g in gold),
         flaky_tests=flaky_tests,
         unstable_tests=unstable_tests,
@@ -175,7 +175,7 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
         bits=gold[0].bits,
         leaks=leaks,
         cheats=cheats,
-        detail="; ".join(problems or _notes(gold[0], noop, unstable_tests)),
+        detail="; ".join(problems or _notes(gold[0], base, unstable_tests)),
     )
 
 
@@ -237,7 +237,7 @@ def _challenge_problems(gold: Grade, cheats: tuple[CheatResult, ...], checks: Ch
     return problems
 
 
-def _noop_problems(grades: tuple[Grade, ...], tests: tuple[str, ...]) -> list[str]:
+def _base_problems(grades: tuple[Grade, ...], tests: tuple[str, ...]) -> list[str]:
     outliers = [g for g in grades if g.reason not in _BASE_REASONS]
     if outliers:
         message = outliers[0].detail or str(outliers[0].reason)
@@ -271,10 +271,10 @@ def _unreliable(task: Task, grades: tuple[Grade, ...]) -> tuple[tuple[str, ...],
     return flaky_tests + excluded_tests, tuple(t for t in broken_tests if t != task.impossible_test)
 
 
-def _notes(gold: Grade, noop: tuple[Grade, ...], unstable: tuple[str, ...]) -> list[str]:
-    broken_tests = _tests((g.pass_to_pass for g in noop), passed=False)
+def _notes(gold: Grade, base: tuple[Grade, ...], unstable: tuple[str, ...]) -> list[str]:
+    broken_tests = _tests((g.pass_to_pass for g in base), passed=False)
     notes = []
-    if any(g.reason is GradeReason.TIMEOUT for g in noop):
+    if any(g.reason is GradeReason.TIMEOUT for g in base):
         notes.append("the tests do not end within the time limit at base")
     if gold.dropped_paths:
         paths = ", ".join(gold.dropped_paths[:_MAX_NAMED])

@@ -58,7 +58,7 @@ def episode_parts(record: Trajectory) -> Iterator[RenderableType]:
         if message["role"] == "assistant" and remaining_turns and is_paired:
             yield _turn(*remaining_turns.pop(0))
         if message["role"] != "system":
-            yield transcript.render([message])
+            yield transcript.render([message], has_tools=bool(record.tools))
     # The chat does not contain a `Stop`, such as the output of a command-line agent.
     for index, turn in remaining_turns if is_paired else remaining_turns[-1:]:
         yield _turn(index, turn)

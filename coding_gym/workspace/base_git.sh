@@ -76,7 +76,7 @@ write_diff() {
 
 # Removes from `new` the paths that the base's ignore files name. Moves paths that cannot be part of
 # a repair to `excluded`: large files, core dumps, and folders with a repository or a virtual
-# environment and without files of the base.
+# environment and without files of the base, except its submodules.
 select_new() {
     # With `./`, git does not read a name that starts with a colon as a pattern.
     sed -z 's,^,./,' new |
@@ -88,7 +88,8 @@ select_new() {
             IFS= read -rN 4 magic < "$GIT_WORK_TREE/$path" || continue
             [ "$magic" != $'\177ELF' ] || printf '%s\0' "$path"
         done | sort -z - large | comm -z -12 - unignored > unwanted
-        sed -zn ':up; p; s,/[^/]*$,,; t up' "$GIT_DIR/base-paths" | sort -zu > base
+        git ls-files -z --stage | sed -zn 's,^160000 [^\t]*\t,,p' > submodules
+        sed -zn ':up; p; s,/[^/]*$,,; t up' "$GIT_DIR/base-paths" submodules | sort -zu > base
         sed -zn 's,/[^/]*$,,p' marks | sort -zu | comm -z -23 - base | sed -z 's,$,/,' > folders
         cat unwanted folders > excluded
         folder=/
@@ -116,7 +117,7 @@ write_normalized() {
     git apply --cached --whitespace=nowarn text > log 2>&1 || apply_with_fuzz > fuzz 2>&1 || {
         [ $? -lt 126 ] || { cat fuzz; exit 127; } # the program cannot run
         cat log
-        ! git apply --cached --check -p0 text 2> /dev/null ||
+        grep -qE '^(---|\+\+\+) [ab]/' text || ! git apply --cached --check -p0 text 2> log ||
             echo "error: its paths lack the prefixes a/ and b/; make it without --no-prefix"
         exit 1
     }

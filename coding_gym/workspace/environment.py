@@ -106,7 +106,8 @@ class Environments:
             # The real path, not `python` in PATH, because the environment contains this path.
             python = shlex.quote(str(interpreter.executable))
             commands = (f"{python} {_VENV} {ENVIRONMENT}", *task.install_commands)
-            install(sandbox, commands, task_id=task.task_id, log=log, timeout_s=self.timeout_s)
+            owner = f"task {task.task_id}"
+            install(sandbox, commands, owner=owner, log=log, timeout_s=self.timeout_s)
             # Without byte code, which is stale for other commits that share the environment.
             result = run_base_git(sandbox, "collect", CG_INTO=BUILT)
             if not result.ok:

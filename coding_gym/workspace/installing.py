@@ -16,14 +16,14 @@ _MAX_COMMAND_CHARS = 80  # in an error message; the log has the whole command
 
 
 def install(
-    sandbox: Sandbox, commands: Iterable[str], *, task_id: str, log: Path, timeout_s: float
+    sandbox: Sandbox, commands: Iterable[str], *, owner: str, log: Path, timeout_s: float
 ) -> None:
     """Runs the install commands of one build.
 
     Args:
         sandbox: Runs the commands.
         commands: Shell commands.
-        task_id: The id of the task, for messages.
+        owner: The task or harness, such as ``"task one"``, for messages.
         log: The file for the commands and their output; its old content is discarded.
         timeout_s: Time limit of all commands together, in seconds.
 
@@ -36,20 +36,20 @@ def install(
     # Written line by line, so that the log of a killed build ends with the command that ran.
     with log.open("w", encoding="utf-8", errors="replace", buffering=1) as file:
         for command in commands:
-            _log.info("task %s: running install command: %s", task_id, command)
+            _log.info("%s: running install command: %s", owner, command)
             file.write(f"$ {command}\n")
             excerpt = command[:_MAX_COMMAND_CHARS] + "…" * (len(command) > _MAX_COMMAND_CHARS)
             try:
                 result = sandbox.run(command, timeout_s=max(deadline - monotonic(), 0.001))
             except InvalidArgumentError as error:
                 raise InvalidTaskError(
-                    f"task {task_id}: field 'install_commands' has {excerpt!r}: {error}"
+                    f"{owner}: field 'install_commands' has {excerpt!r}: {error}"
                 ) from error
             file.write(f"{result.output}\n[{result.duration_s:.1f} s]\n")
             if not result.ok:
                 timeout = f"did not end within {timeout_s:g} s (build_timeout_s)"
                 raise TemplateError(
-                    f"task {task_id}: install command {excerpt!r} "
+                    f"{owner}: install command {excerpt!r} "
                     f"{timeout if result.timed_out else 'failed'}: {error_line(result.output)}; "
                     f"the log is {log}"
                 )

@@ -25,13 +25,29 @@ def digest_tree(task: Task, tree: FilesTree | FolderTree) -> str:
         InvalidTaskError: The folder does not exist, or a text is not Unicode.
         OSError: A file or a subfolder of the folder cannot be read.
     """
+    if isinstance(tree, FolderTree):
+        return digest_folder(source_folder(task, tree))
     digest = hashlib.sha256()
-    if isinstance(tree, FilesTree):
-        for name, text in sorted(tree.files.items()):
-            field = f"'files', path {name!r},"
-            _update(digest, encode(task, field, name), encode(task, field, text))
-        return digest.hexdigest()
-    _update_folder(digest, source_folder(task, tree))
+    for name, text in sorted(tree.files.items()):
+        field = f"'files', path {name!r},"
+        _update(digest, encode(task, field, name), encode(task, field, text))
+    return digest.hexdigest()
+
+
+def digest_folder(folder: Path) -> str:
+    """Returns a digest of what `copy_files` copies, with executable bits and targets of symlinks.
+
+    Raises:
+        OSError: A file or a subfolder cannot be read.
+    """
+    digest = hashlib.sha256()
+    for name, entry in _base_files(folder):  # `Path` objects would take longer
+        if entry.is_symlink():
+            _update(digest, os.fsencode(name), b"link", os.fsencode(os.readlink(entry)))  # noqa: PTH115
+            continue
+        mode = b"x" if entry.stat().st_mode & 0o100 else b"-"
+        with open(entry, "rb", buffering=0) as file:  # noqa: PTH123
+            _update(digest, os.fsencode(name), mode, file.read())
     return digest.hexdigest()
 
 
@@ -112,16 +128,6 @@ def _is_inside(name: str) -> bool:
         and not {"..", ".git"} & set(parts)
         and "\0" not in name
     )
-
-
-def _update_folder(digest: "hashlib._Hash", folder: Path) -> None:
-    for name, entry in _base_files(folder):  # `Path` objects would take longer
-        if entry.is_symlink():
-            _update(digest, os.fsencode(name), b"link", os.fsencode(os.readlink(entry)))  # noqa: PTH115
-            continue
-        mode = b"x" if entry.stat().st_mode & 0o100 else b"-"
-        with open(entry, "rb", buffering=0) as file:  # noqa: PTH123
-            _update(digest, os.fsencode(name), mode, file.read())
 
 
 def _update(digest: "hashlib._Hash", *parts: bytes) -> None:

@@ -78,6 +78,18 @@ def test_patch_that_does_not_apply_is_graded_as_not_applied(patch: str, tmp_path
     assert "coding-gym grade" in str(run("eval", "--out", graded, "--resume").exception)
 
 
+def test_diff_file_is_graded_at_the_only_task(tmp_path: Path) -> None:
+    folder = tmp_path / "my-task"
+    assert run("tasks", "new", folder).exit_code == 0
+    graded = run("grade", folder / "gold.patch", "--tasks", folder)
+    assert "1 of 1 attempt resolved" in graded.output
+    assert "--resume" not in graded.output  # `eval` cannot continue it
+    assert run("grade", folder / "gold.patch", "--tasks", folder).exit_code == 0
+    problem = run("grade", folder / "gold.patch").exception
+    assert isinstance(problem, InvalidArgumentError)
+    assert "instance_id" in str(problem)
+
+
 @pytest.mark.parametrize(
     ("rows", "field"),
     [

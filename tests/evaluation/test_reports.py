@@ -65,7 +65,7 @@ def test_measures_of_an_episode(tasks: list[Task]) -> None:
 
 def test_errors_are_excluded_from_rates(make_run: MakeRun, tasks: list[Task]) -> None:
     attempts = every("RRff") | {"task-01": "eeee", "task-02": "Re"}
-    result = report(make_run("a", attempts), tasks)
+    result = report(make_run("a", attempts, player={"agent": "chat"}), tasks)
     assert result.resolved is not None
     assert result.resolved.value == pytest.approx((10 * 0.5 + 1) / 11)
     assert (result.num_attempts, result.num_resolved, result.num_errors) == (41, 21, 5)

@@ -4,7 +4,8 @@ from dataclasses import replace
 from hashlib import sha256
 from itertools import count
 from random import Random
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 from unittest import mock
 
 import pytest
@@ -25,14 +26,14 @@ from coding_gym.grading import NO_REPAIR, grade, grader, new_plan
 from coding_gym.grading.calibration import calibrate
 from coding_gym.grading.challenge import Challenge, Unit
 from coding_gym.grading.plan import plan_key
-from coding_gym.grading.report import TestRun
+from coding_gym.grading.report import CheckReport, TestRun
 from coding_gym.grading.selection import Selection
 from coding_gym.patch import Patch
 from coding_gym.rewards import fraction_passed
 from coding_gym.sandbox import open_sandbox
 from coding_gym.source_text import Edit
 from coding_gym.task import FilesTree
-from coding_gym.workspace import TemplateStore
+from coding_gym.workspace import Template, TemplateStore
 
 pytestmark = pytest.mark.slow
 
@@ -474,6 +475,26 @@ def test_mirrored_units_are_one_bit_together() -> None:
     assert Challenge(units=tuple(units)).num_bits(["t.py::t"]) == 3
 
 
+def test_each_execution_of_a_negated_check_must_fail() -> None:
+    unit = Unit(edits=(), checks=(0,), tests=("t",), level=Level.KNOWN)
+    challenge = Challenge(units=(unit,), reached={"t": (0,)}, num_checks=1)
+    statuses = []
+    for report in (CheckReport(num_failed=2), CheckReport(num_passed=1, num_failed=1)):
+        run = TestRun(statuses={"t": TestStatus.PASSED}, recorded={"t": {0: report}})
+        statuses.append(challenge.outcome("t", run, negated=[0]).status)
+    assert statuses == [TestStatus.PASSED, TestStatus.FAILED]
+
+
+def test_plan_of_a_task_with_another_environment_or_log_format_has_another_key() -> None:
+    template = cast("Template", SimpleNamespace(base_commit="abc"))
+    built = replace(TASK, install_commands=("pip install x",))
+    logged = replace(TASK, runner="swebench", repo="django/django")
+    tasks = [TASK, replace(TASK, image="x"), replace(TASK, image="x", image_path="/a")]
+    tasks += [built, replace(built, environment_setup_commit="f"), replace(built, version="f")]
+    tasks += [logged, replace(logged, repo="sympy/sympy")]
+    assert len({plan_key(task, template) for task in tasks}) == len(tasks)
+
+
 def test_numbers_that_several_assertions_expect_are_no_bits(store: TemplateStore) -> None:
     hidden = "from app import status\n" + "".join(
         f"\n\ndef test_{n}():\n    assert status({100 + 37 * n}) == 9\n" for n in range(14)
@@ -648,6 +669,7 @@ def test_task_with_assertions_only_on_branches_is_not_verified(store: TemplateSt
         verdict = graded_gold(task, store)
         assert (verdict.resolved, verdict.bits, verdict.levels) == (True, bits, {level: 1})
         assert verdict.is_verified is bool(bits)
+        assert verdict.unnegated == (() if bits else task.fail_to_pass)
 
 
 _SECOND = "assert total([3000, 8], 2) == 3006\n"

@@ -54,9 +54,13 @@ def test_untrusted_outcomes_score_nothing() -> None:
 
 
 def test_tests_that_cannot_be_negated_pay_nothing() -> None:
-    cases = [("pp", 1, 1 / 2, 2 / 3), ("pf", 1, 0, 0), ("pp", 2, 0, 0)]
-    for to_pass, num, net_fraction, fraction in cases:
-        levels = {"value": len(to_pass) - num, "structure": num}
-        mixed = replace(grade(to_pass, "p"), is_verified=False, levels=levels)
-        assert net_fraction_fixed(mixed) == net_fraction, (to_pass, num)
-        assert fraction_passed(mixed) == fraction, (to_pass, num)
+    cases = [
+        ("pp", ["t.py::0"], 1 / 2, 2 / 3),
+        ("pf", ["t.py::0"], 0, 0),
+        ("pf", ["t.py::1"], 1 / 2, 2 / 3),
+        ("pp", ["t.py::0", "t.py::1"], 0, 0),
+    ]
+    for to_pass, tests, net_fraction, fraction in cases:
+        mixed = replace(grade(to_pass, "p"), is_verified=False, unnegated=tuple(tests))
+        assert net_fraction_fixed(mixed) == net_fraction, (to_pass, tests)
+        assert fraction_passed(mixed) == fraction, (to_pass, tests)

@@ -2,6 +2,7 @@
 
 import json
 import resource
+import subprocess
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -204,6 +205,15 @@ def test_a_copy_has_no_environments_and_caches(tmp_path: Path) -> None:
     assert copy_project(folder, tmp_path / "trees") == (name, copy)
     with pytest.raises(InvalidArgumentError, match="repo"):
         copy_project(tmp_path / "nowhere", tmp_path / "trees")
+
+
+def test_every_change_of_a_project_gives_a_new_copy(tmp_path: Path) -> None:
+    folder = write_project(tmp_path / "shop")
+    copies = {copy_project(folder, tmp_path / "trees")}
+    for change in ("ln -s shop link", "ln -sfn tests link", "chmod +x shop/till.py"):
+        subprocess.run(change.split(), cwd=folder, check=True)
+        copies.add(copy_project(folder, tmp_path / "trees"))
+    assert len(copies) == 4
 
 
 def test_confirmed_tasks_resolve_and_the_repaired_tree_is_graded_once(

@@ -43,6 +43,7 @@ REFUSED = {
     "file that exists": Patch.between({}, {"README.md": "new\n"}).text,
     "file that is missing": ONE.replace("pkg/core.py", "pkg/gone.py"),
     "outside": ONE.replace("pkg/core.py", "../core.py"),
+    "without prefixes": ONE.replace("a/", "").replace("b/", ""),
 }
 
 
@@ -59,8 +60,9 @@ def test_form_of_the_text_does_not_change_the_patch(
 def test_text_that_does_not_apply_is_refused(
     sandbox: Sandbox, template: Template, form: str
 ) -> None:
-    with pytest.raises(PatchError, match=r"^[^\n]+$"):
+    with pytest.raises(PatchError, match=r"^[^\n]+$") as caught:
         normalize(sandbox, template, Patch(REFUSED[form]))
+    assert ("--no-prefix" in str(caught.value)) == (form == "without prefixes")
     assert sandbox.run("git status --porcelain; ls -A /tmp").output == ""
 
 

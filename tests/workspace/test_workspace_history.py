@@ -120,8 +120,9 @@ def test_submodules_stay_empty_and_out_of_the_patch(store: TemplateStore, tmp_pa
     template = store.get(make_task(tree=GitTree(str(source)), base_commit=base))
     with open_sandbox(template.spec) as sandbox:
         assert sandbox.run("git status -s; ls vendored/lib").output == ""
-        sandbox.run("echo > vendored/lib/x.py; echo > vendored/new.py")
-        assert diff(sandbox, template).paths == {"vendored/new.py"}
+        sandbox.run("git init -q vendored/lib; echo > vendored/lib/x.py; echo > vendored/new.py")
+        patch = diff(sandbox, template)
+        assert (patch.paths, patch.excluded) == ({"vendored/new.py"}, ())
 
 
 @pytest.mark.parametrize("scheme", ["", "file://"])

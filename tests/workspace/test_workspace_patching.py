@@ -4,11 +4,21 @@ from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
+from workspace_scene import make_task
 
 from coding_gym.errors import PatchError
 from coding_gym.patch import Patch
 from coding_gym.sandbox import Sandbox, open_sandbox
-from coding_gym.workspace import Template, apply_patch, diff, patching, scripts
+from coding_gym.task import FilesTree
+from coding_gym.workspace import (
+    Template,
+    TemplateStore,
+    apply_patch,
+    diff,
+    normalize,
+    patching,
+    scripts,
+)
 
 pytestmark = pytest.mark.slow
 
@@ -31,7 +41,7 @@ TRICKS = {
     "a pipe and a socket": "mkfifo pipe; mkfifo pkg/pipe",
     "test caches": "pytest -q; mkdir -p pkg/__pycache__; echo > pkg/__pycache__/a.pyc",
     "ignored files": "echo > a.log; mkdir build; echo > build/x; echo > pkg/sub/local_x",
-    "names that git refuses": "mkdir .GIT; echo x > .GIT/x; ln -s x .gitmodules",
+    "names that git refuses": "mkdir .GIT; echo x > .GIT/x; ln -s x .gitModules",
     "unreadable folder": "mkdir locked && chmod 000 locked && chmod 300 tests",
 }
 
@@ -61,10 +71,11 @@ CHANGES = {
     "made executable": "chmod +x pkg/core.py",
     "symlink": "ln -s pkg/core.py link; ln -s /nowhere broken",
     "file became symlink": "rm README.md; ln -s pkg README.md",
+    "file became pipe": "rm README.md; mkfifo README.md",
     "folder became symlink": "mv pkg lib; ln -s lib pkg",
     "file became repository": "rm README.md; git init -q README.md; cd README.md; echo x > x; "
     "git add x; git commit -qm x",
-    "file names": r"""touch -- $'new\nline' 'qu"ote' "ap'os" -dash ':(top)x' 'back\slash' ' sp ' """
+    "file names": r"""touch -- $'new\nline' 'qu"ote' "ap'os" -dash ':(no)x' 'back\slash' ' sp ' """
     r"""$'tab\tbed' $'latin-\xe9' 'umlaut-ü' '*'; for f in ./*; do echo x >> "$f"; done; true""",
     "unreadable file": "echo new > new.py; chmod 000 new.py pkg/core.py; chmod +x README.md",
     "in an unreadable folder": "echo x=1 >> pkg/core.py; chmod 000 pkg",
@@ -142,18 +153,24 @@ def test_a_patch_that_is_too_large_is_refused(
     sandbox.run("for n in 1 2 3 4; do head -c 60000 /dev/urandom > f$n; done")
     with pytest.raises(PatchError, match="65536"):
         diff(sandbox, template)
+    zeros = "rm f?; head -c 100000 /dev/zero > zeros; git add -N .; git diff --binary; rm zeros"
+    with pytest.raises(PatchError, match="a file of 100000 bytes"):
+        normalize(sandbox, template, Patch(sandbox.run(zeros).output))
 
 
 def test_only_changed_large_files_are_refused(
-    sandbox: Sandbox, template: Template, monkeypatch: pytest.MonkeyPatch
+    store: TemplateStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    files = dict.fromkeys(("a.py", ":(no)x"), "0\n" * 200)
+    template = store.get(make_task(tree=FilesTree(files | {"README.md": ""})))
     monkeypatch.setattr(patching, "MAX_PATCH_BYTES", 100)
-    # As in backends that copy the tree: younger than the template.
-    assert sandbox.run("mv pkg/core.py x; cp x pkg/core.py; rm x; echo >> README.md").ok
-    assert diff(sandbox, template).paths == {"README.md"}
-    sandbox.run("echo >> pkg/core.py")
-    with pytest.raises(PatchError, match=r"core\.py"):
-        diff(sandbox, template)
+    with open_sandbox(template.spec) as sandbox:
+        # As in backends that copy the tree: younger than the template.
+        assert sandbox.run("for f in ./*; do cp $f x; mv x $f; done; echo >> README.md").ok
+        assert diff(sandbox, template).paths == {"README.md"}
+        sandbox.run("echo >> a.py")
+        with pytest.raises(PatchError, match=r"a\.py"):
+            diff(sandbox, template)
 
 
 def test_a_full_disk_is_an_error(sandbox: Sandbox, template: Template) -> None:

@@ -206,7 +206,7 @@ class CommandRunner(OutputRunner):
         return ()
 
     def patterns(self, task: Task) -> tuple[str, ...]:
-        """Returns patterns of files that the commands name, test names, and test folders."""
+        """Returns patterns of files that the commands name, of test files and of test folders."""
         return (*named_patterns(task.expected_tests), *self.names)
 
     def _commands(self, task: Task, paths: tuple[str, ...]) -> list[tuple[str, str]]:

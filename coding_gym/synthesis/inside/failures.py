@@ -39,18 +39,18 @@ def describe(error: BaseException, root: str) -> dict[str, Any]:
     frames: list[tuple[str, int, str]] = []
     uses: dict[tuple[str, str], None] = {}
     seen: set[int] = set()  # ids of code objects; a recursion has many frames of the same code
-    entry = error.__traceback__
-    while entry is not None:
-        code = entry.tb_frame.f_code
+    traceback = error.__traceback__
+    while traceback is not None:
+        code = traceback.tb_frame.f_code
         name = _real_path(code.co_filename)
         if name.startswith(root) and not code.co_filename.startswith("<"):
             if id(code) not in seen and len(uses) < _MAX_USES:
                 seen.add(id(code))
-                uses.update(dict.fromkeys(islice(_uses(entry.tb_frame, root), _MAX_USES)))
+                uses.update(dict.fromkeys(islice(_uses(traceback.tb_frame, root), _MAX_USES)))
             if len(frames) < _MAX_FRAMES:
                 function = getattr(code, "co_qualname", code.co_name)  # qualified since Python 3.11
-                frames.append((name[len(root) :], entry.tb_lineno, function))
-        entry = entry.tb_next
+                frames.append((name[len(root) :], traceback.tb_lineno, function))
+        traceback = traceback.tb_next
     return {
         "kind": type(error).__name__,
         "message": _scrubbed(error, root),
