@@ -145,6 +145,7 @@ DATA = [
     ('for path in Path("golden").rglob("*.rs"): pass', "golden/x/out.rs", True),
     ('open(os.path.join(HERE, "golden", "out.py"))', "golden/out.py", True),
     ('GOLDEN = Path(HERE, "golden", "out.py")\nGOLDEN.read_text()', "golden/out.py", True),
+    ('load(resources.files("lib.data") / "a.json")', "lib/data/a.json", True),
     ('check("""a\nb""", "golden/out.txt")', "golden/out.txt", True),
     ('open(f"{HERE}/golden/out.txt")', "golden/out.txt", True),
     ('not Python: "golden/out.txt"', "golden/out.txt", True),
