@@ -83,10 +83,7 @@ class Sampler(ABC):
         return {name: copy(getattr(self, name)) for name in self.state_names}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from the `state` of a sampler of the same type with the same tasks.
-
-        The recorded results are then not shared with other samplers.
-        """
+        """Continues from the `state` of a sampler of the same type and tasks; ends sharing."""
         vars(self).update({name: copy(state[name]) for name in self.state_names})
 
     def share(self, other: "Sampler") -> None:  # noqa: B027 - most samplers record nothing
@@ -199,8 +196,7 @@ class AdaptiveSampler(Sampler):
         revisit: float = 0.05,
     ) -> None:
         self._window = at_least_one("window", window)
-        # By task, the oldest first; lists are replaced, never mutated.
-        self._results: dict[str, list[bool]] = {}
+        self._results: dict[str, list[bool]] = {}  # lists are replaced, never mutated
         self._lock = threading.Lock()
         super().__init__(tasks)
         if at_least_one("min_tries", min_tries) > window:
