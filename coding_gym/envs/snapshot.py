@@ -22,7 +22,7 @@ if TYPE_CHECKING:  # slow to import
 
 # A snapshot file is a zip archive with a JSON document, and the changed files of the sandbox in a
 # format of the backend; the archive contains their checksums.
-_FORMAT = 5
+_FORMAT = 6
 _STATE, _FILES = "env.json", "data"
 _JSON_FIELDS = ("settings", "tasks", "sampler", "seed", "np_random", "wrappers")
 _TYPES: Mapping[str, Any] = {

@@ -1,7 +1,9 @@
 """Grades a patch: runs the hidden tests in a second, clean sandbox."""
 
+import logging
 import os
 import threading
+from contextlib import suppress
 from dataclasses import replace
 from random import Random, SystemRandom
 from time import perf_counter
@@ -32,6 +34,7 @@ CHALLENGES = ("resolved", "passed")
 NO_REPAIR = Patch.between({}, {"coding_gym_validation.txt": "Nothing reads this file.\n"})
 """A patch to grade the base tree, because tests are not run for an empty patch."""
 
+_log = logging.getLogger(__name__)
 _GRADES_PER_CORE = 4  # more than 1, as some tests sleep or wait
 _GOLD_FACTOR = 10.0
 _MAX_NAMED = 3  # paths in a grade's detail
@@ -190,12 +193,14 @@ def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
     """Returns the plan of a task; an uncalibrated plan if its tests cannot be challenged."""
     if not tree.is_negatable or task.impossible_test:
         return Plan()
-    try:
+    plan = Plan()
+    with suppress(PatchError):
         gold = tree.select_graded(Patch(task.gold_patch))
         rng = Random(plan_key(task, template))  # noqa: S311 - no secret: the same plan everywhere
-        return calibrate(task, tree, gold, rng)
-    except PatchError:
-        return Plan()
+        plan = calibrate(task, tree, gold, rng)
+    if task.gold_patch and not plan.is_calibrated:
+        _log.warning("tests of %s are not challenged: its gold patch passes none", task.task_id)
+    return plan
 
 
 def _graded_as_impossible(verdict: Grade, test: str) -> Grade:

@@ -90,6 +90,8 @@ class _Names(ast.NodeVisitor):
         if name in _IDENTITY_FUNCTIONS:
             argument = args[0] if args else owner
             return self._path(argument) if argument else None
+        if name == "files" and owner and args and ast.unparse(owner).endswith("resources"):
+            return (self._path(args[0]) or "").replace(".", "/") or None  # a package
         if name == "joinpath" and owner:
             return self._joined("/", [owner, *args])
         return self._joined("/", args) if name in _JOIN_FUNCTIONS else None

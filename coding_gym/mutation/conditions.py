@@ -98,7 +98,8 @@ def _swap_branches(site: Site, node: ast.IfExp) -> Change:
         site.source.outer(value, low, high) for value in (node.body, node.orelse)
     )
     text = site.source.text
-    swapped_text = text[other_start:other_end] + text[end:other_start] + text[start:end]
+    condition = re.sub(r"\A(?=\w)|(?<=\w)\Z", " ", text[end:other_start])
+    swapped_text = text[other_start:other_end] + condition + text[start:end]
     return site.put(start, other_end, swapped_text, 0.4, "branch")
 
 

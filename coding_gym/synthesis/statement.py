@@ -4,6 +4,7 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
+from coding_gym.grading.selection import TEST_FOLDER_NAMES
 from coding_gym.synthesis.project import is_test
 from coding_gym.synthesis.suite import ObservedFailure
 
@@ -117,7 +118,8 @@ def _without_tests(text: str, test_ids: Iterable[str]) -> str:
     for test_id in test_ids:
         path, *rest = test_id.partition("[")[0].split("::")
         names |= {path, path.rpartition("/")[2].removesuffix(".py"), *rest}
-    removed_names = sorted((n for n in names if "test" in n.lower()), key=lambda n: (-len(n), n))
+    names = {n for n in names if "test" in n.lower() and n.lower() not in TEST_FOLDER_NAMES}
+    removed_names = sorted(names, key=lambda n: (-len(n), n))
     if not removed_names:
         return text
     alternatives = "|".join(map(re.escape, removed_names))

@@ -94,7 +94,7 @@ def _contradictions(task: Task, lines: Sequence[str]) -> Iterator[tuple[int, str
             module = syntax.parse(dedented)
         except (SyntaxError, ValueError):
             continue
-        for function, names in _functions(module):
+        for names, function in dict(_functions(module)).items():
             test = _test_of(task, path, names)
             for statement in function.body if test else ():
                 number = start + statement.lineno - 1
@@ -121,15 +121,15 @@ def _added_blocks(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
             block = []
 
 
-def _functions(module: ast.Module) -> Iterator[tuple[ast.FunctionDef, tuple[str, ...]]]:
-    """Yields each function of a module and its classes, and its name after that of its class."""
+def _functions(module: ast.Module) -> Iterator[tuple[tuple[str, ...], ast.FunctionDef]]:
+    """Yields the name, after that of its class, and each function of a module and its classes."""
     for node in module.body:
         if isinstance(node, ast.FunctionDef):
-            yield node, (node.name,)
+            yield (node.name,), node
         elif isinstance(node, ast.ClassDef):
             for member in node.body:
                 if isinstance(member, ast.FunctionDef):
-                    yield member, (node.name, member.name)
+                    yield (node.name, member.name), member
 
 
 def _test_of(task: Task, path: str, names: tuple[str, ...]) -> str:

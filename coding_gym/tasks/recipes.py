@@ -60,7 +60,8 @@ def make_recipe(
         environments: Possible paths of the project's conda environment file.
     """
     packages, test_command = spec.get("packages", ""), spec.get("test_cmd", "")
-    names = [] if packages in _LISTS else [_from_conda(word) for word in shlex.split(packages)]
+    words = [] if packages in _LISTS else shlex.split(packages)
+    names = [_from_conda(w) for w in words if re.split("[=<>!~]", w)[0] not in _CONDA_ONLY]
     from_pip = shlex.split(" ".join(spec.get("pip_packages", ())))
     commands = [_constrain(names + from_pip)]
     # In two steps, as the old pip of an old Python selects setuptools that this Python cannot use.
@@ -70,7 +71,7 @@ def make_recipe(
         commands.append(_install_listed(requirements, _PRINT_REQUIREMENTS))
     elif packages == "environment.yml":
         commands.append(_install_listed(environments, _PRINT_CONDA_PACKAGES))
-    commands += _install(name for name in names if name not in _CONDA_ONLY)
+    commands += _install(names)
     commands += _install(from_pip)
     commands += without_root(spec.get("pre_install", ()))
     commands += [spec["install"]] if "install" in spec else []
@@ -106,9 +107,8 @@ def _normalised(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def _install(names: Iterable[str]) -> list[str]:
-    words = list(names)
-    return [f"python -m pip install {shlex.join(words)}"] if words else []
+def _install(requirements: Sequence[str]) -> list[str]:
+    return [f"python -m pip install {shlex.join(requirements)}"] if requirements else []
 
 
 def _from_conda(word: str) -> str:

@@ -4,25 +4,27 @@ import re
 import shlex
 from collections.abc import Iterable, Sequence
 
-# The last pattern is an assignment: it has no effect, as each command runs in its own shell.
 _NEEDS_ROOT = re.compile(
-    r"(^|[;&|]\s*)(\w+=\S*\s+)*(sudo|apt|apt-get|dpkg|yum|apk|conda|locale-gen)\s"
-    r"|locale-gen$|>\s*/(etc|usr)/|^\w+=\S*$"
+    r"""(^|[;&|(]|\b(then|do|else)\b|sh -\w*c\s+["'])\s*(\w+=\S*\s+)*"""
+    r"(sudo|apt|apt-get|dpkg|yum|apk|conda|locale-gen)\s|locale-gen$|>\s*/(etc|usr)/",
+    re.MULTILINE,
 )
-# Commands with brackets, several lines, comments, `||` or variables stay whole.
-_NOT_SPLIT = re.compile(r"[(){}`\n;#]|\|\||(^|&& )\w+=\S*(?= &&)")
+_SEPARATOR = re.compile(r"( && |\n)")
+# Commands with brackets, comments, `;`, `||` or here documents stay whole.
+_NOT_SPLIT = re.compile(r"[(){}`;#]|\|\||<<")
 
 
 def without_root(commands: Iterable[str]) -> tuple[str, ...]:
     """Returns the commands; a command that needs root or conda becomes a line in the build log.
 
-    If ``&&`` joins simple commands, only the parts that need root or conda are replaced.
+    If ``&&`` or line breaks join simple commands, only parts that need root or conda are replaced.
     """
-    return tuple(" && ".join(map(_replaced, _parts(command))) for command in commands)
+    return tuple("".join(map(_replaced, _parts(command))) for command in commands)
 
 
 def _parts(command: str) -> Sequence[str]:
-    parts = command.split(" && ")
+    """Returns the simple commands and the separators between them."""
+    parts = _SEPARATOR.split(command)
     try:
         for part in parts:
             shlex.split(part)
@@ -34,4 +36,4 @@ def _parts(command: str) -> Sequence[str]:
 def _replaced(command: str) -> str:
     if not _NEEDS_ROOT.search(command):
         return command
-    return f"echo {shlex.quote(f'excluded, needs root or conda or has no effect: {command}')}"
+    return f"echo {shlex.quote(f'excluded, needs root or conda: {command}')}"

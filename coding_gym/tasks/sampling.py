@@ -5,6 +5,7 @@ import re
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Mapping, Sequence
+from copy import copy
 from typing import Any, ClassVar
 
 import numpy as np
@@ -79,11 +80,11 @@ class Sampler(ABC):
 
     def state(self) -> dict[str, Any]:
         """Returns the position in the sequence and the recorded results, as JSON values."""
-        return {name: value for name, value in vars(self).items() if name in self.state_names}
+        return {name: copy(getattr(self, name)) for name in self.state_names}
 
     def set_state(self, state: Mapping[str, Any]) -> None:
-        """Continues from the `state` of a sampler of the same type with the same tasks."""
-        vars(self).update({name: state[name] for name in self.state_names})
+        """Continues from the `state` of a sampler of the same type and tasks; ends sharing."""
+        vars(self).update({name: copy(state[name]) for name in self.state_names})
 
     def share(self, other: "Sampler") -> None:  # noqa: B027 - most samplers record nothing
         """Shares the recorded results of another sampler of the same type."""
@@ -184,6 +185,8 @@ class AdaptiveSampler(Sampler):
         InvalidArgumentError: An argument is out of range.
     """
 
+    state_names = ("_results",)
+
     def __init__(
         self,
         tasks: Sequence[Task],
@@ -228,14 +231,6 @@ class AdaptiveSampler(Sampler):
         """Clears the recorded results of this sampler and of samplers that share them."""
         self._results.clear()
 
-    def state(self) -> dict[str, Any]:
-        """Returns the recorded results of each task, the oldest first."""
-        return {"ends": self._results.copy()}
-
-    def set_state(self, state: Mapping[str, Any]) -> None:
-        """Continues with the results of a `state`, which are not shared with other samplers."""
-        self._results = dict(state["ends"])
-
     def share(self, other: Sampler) -> None:
         """Shares the recorded results of another adaptive sampler."""
         if isinstance(other, AdaptiveSampler):
@@ -249,7 +244,6 @@ _SAMPLERS: dict[str, Callable[..., Sampler]] = {
     "shuffled": ShuffledSampler,
     "uniform": UniformSampler,
 }
-SAMPLER_NAMES = tuple(_SAMPLERS)
 
 
 def get_sampler(sampler: str | Mapping[str, Any], tasks: Sequence[Task]) -> Sampler:

@@ -126,7 +126,7 @@ def test_a_flipped_bit_is_refused(make: Make, saved: Path) -> None:
             EnvSnapshot.load(saved, env)
 
 
-@pytest.mark.parametrize("document", ['{"format": 3}', '{"format": 5}', "7", '{"a":' * 100_000])
+@pytest.mark.parametrize("document", ['{"format": 3}', '{"format": 6}', "7", '{"a":' * 100_000])
 def test_a_document_of_another_form_is_refused(document: str, make: Make, saved: Path) -> None:
     with ZipFile(saved, "w") as archive:
         archive.writestr("env.json", document)

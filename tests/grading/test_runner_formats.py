@@ -24,7 +24,9 @@ def test_tap_with_subtests_and_directives() -> None:
         "ok 2 - later # SKIP not here\n"
         "noise\n"
         "ok 3 - plain\n"
-        "1..3\n"
+        "ok 4 - a#todo-list\n"
+        "ok 5 # skip\n"
+        "1..5\n"
     )
     assert run.ended
     assert run.statuses == {
@@ -33,6 +35,8 @@ def test_tap_with_subtests_and_directives() -> None:
         "outer": FAILED,
         "later": SKIPPED,
         "plain": PASSED,
+        "a#todo-list": PASSED,
+        "5": SKIPPED,
     }
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from unittest import mock
 
 import pytest
-from grading_fixtures import FIXED, TASK, graded, graded_gold, with_hidden
+from grading_fixtures import BASE, FIXED, TASK, graded, graded_gold, with_hidden
 
 from coding_gym.errors import GradingError
 from coding_gym.grade import Grade, GradeReason, TestStatus
@@ -97,6 +97,17 @@ def test_long_calibration_logs_a_warning(
     monkeypatch.setattr(calibration, "_LONG_S", 0)
     new_plan(TASK, template)
     assert "cart-discount" in caplog.text
+
+
+def test_gold_patch_that_passes_no_test_logs_a_warning(
+    store: TemplateStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    wrong = Patch.between(BASE, {"cart.py": f"{BASE['cart.py']}\nVERSION = 2\n"}).text
+    task = replace(TASK, task_id="wrong-gold", gold_patch=wrong, pass_to_pass=())
+    template = store.get(task)
+    for _ in range(2):
+        assert not grade(task, template, Patch(wrong)).resolved
+    assert len([text for text in caplog.messages if "wrong-gold" in text]) == 1
 
 
 def test_concurrent_grades_of_a_process_are_limited(

@@ -50,6 +50,8 @@ BUGS = [
     ("boundary", "def f(a, b):\n    return a  <  b\n", "a  <=  b"),
     ("boolean", "def f(a, b):\n    return a and b\n", "a or b"),
     ("branch", "def f(a, b):\n    return a if b else 0\n", "0 if b else a"),
+    ("branch", "def f(a, b):\n    return a if b else(0)\n", "(0) if b else a"),
+    ("branch", "def f(a, b):\n    return (a)if b else 0\n", "0 if b else (a)"),
     ("arithmetic", "def f(a, b):\n    return (a +\n            b)\n", "(a -\n            b)"),
     ("constant", "def f():\n    return 7\n", "return 8"),
     ("default", "def f(a=3):\n    return a\n", "a=4"),

@@ -61,6 +61,68 @@ def test_changes_of_the_program_of_a_test_command_are_dropped(
     assert verdict.dropped_paths == ("run_tests.sh",)
 
 
+CHECK_SH = (
+    'echo 1..1\n[ "$(sh calc.sh 1 2)" = 3 ] && echo "ok 1 - adds" || echo "not ok 1 - adds"\n'
+)
+CHECK_PY = (
+    "import subprocess\n\nout = subprocess.check_output(['sh', 'calc.sh', '1', '2'])\n"
+    "print('1..1')\nprint('ok' if out == b'3\\n' else 'not ok', '1 - adds')\n"
+)
+CHECKS = {"calc.sh": "echo $(($1 - $2))\n", "ci/check.sh": CHECK_SH, "ci/check.py": CHECK_PY}
+FIXED_CHECKS = {"calc.sh": "echo $(($1 + $2))\n"}
+CHECK_COMMANDS = {
+    "bash -o pipefail ci/check.sh": "ci/check.sh",
+    "find ci -name check.sh -exec bash {} \\;": "ci/check.sh",
+    "cat ci/check.sh | bash": "ci/check.sh",
+    "python -W error ci/check.py": "ci/check.py",
+    "python -X dev ci/check.py": "ci/check.py",
+    "python -m ci.check": "ci/check.py",
+    "python -mci.check": "ci/check.py",
+}
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("command", CHECK_COMMANDS)
+def test_script_after_options_of_its_interpreter_is_protected(
+    store: TemplateStore, command: str
+) -> None:
+    task = made_task(
+        "checks", CHECKS, FIXED_CHECKS, {}, fail_to_pass=("adds",), runner="tap",
+        test_command=command,
+    )  # fmt: skip
+    script = CHECK_COMMANDS[command]
+    text = (
+        "echo 1..1\necho ok 1 - adds\n" if script.endswith("sh") else "print('1..1\\nok 1 - adds')"
+    )
+    cheat = graded(task, store, {"calc.sh": "echo $(($2 - $1))\n", script: text})
+    assert cheat.reason is GradeReason.TESTS_FAILED, cheat
+    assert cheat.dropped_paths == (script,)
+    assert graded(task, store, {**FIXED_CHECKS, "ci/new.txt": "x\n"}).resolved
+
+
+@pytest.mark.slow
+def test_source_that_a_command_compiles_can_be_repaired(store: TemplateStore) -> None:
+    """A repair changes another file than the gold patch, and the command names both."""
+    main = "#include <stdio.h>\nint add(int, int);\nint one(void);\nint main(void) {{ {} }}\n"
+    body = 'puts("1..1"); puts(add(1, 2) == 3 ? "ok 1 - adds" : "not ok 1 - adds");'
+    base = {
+        "src/add.c": "int one(void);\nint add(int a, int b) { return a + b * one(); }\n",
+        "src/one.c": "int one(void) { return -1; }\n",
+        "ci/check.c": main.format(body),
+    }
+    fixed = {"src/add.c": "int add(int a, int b) { return a + b; }\n"}
+    command = "cc -o /tmp/check src/add.c src/one.c ci/check.c && /tmp/check"
+    task = made_task(
+        "compiled", base, fixed, {}, fail_to_pass=("adds",), runner="tap", test_command=command
+    )
+    assert graded(task, store, {"src/one.c": "int one(void) { return 1; }\n"}).resolved
+    cheat = {"src/one.c": "int one(void) { return -2; }\n"}
+    cheat["ci/check.c"] = main.format(body.replace("add(1, 2) == 3", "1"))
+    grade = graded(task, store, cheat)
+    assert grade.reason is GradeReason.TESTS_FAILED
+    assert grade.dropped_paths == ("ci/check.c",)
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("command", ["./run_tests.sh", "scripts/../run_tests.sh"])
 def test_patch_that_removes_the_test_script_fails(store: TemplateStore, command: str) -> None:

@@ -17,7 +17,7 @@ from coding_gym.synthesis import Project
 from coding_gym.synthesis.coverage_report import measure_coverage
 from coding_gym.synthesis.hiding import hide
 from coding_gym.synthesis.inside.failures import describe
-from coding_gym.synthesis.statement import find_symptoms, write_statement
+from coding_gym.synthesis.statement import Symptom, find_symptoms, write_statement
 from coding_gym.synthesis.suite import ObservedFailure, Suite, SuiteRun
 
 SUITE = """\
@@ -92,6 +92,14 @@ def test_issue_contains_the_frames_of_a_project_exception() -> None:
         "TypeError: Helper is not a price",
         "```",
     ]
+
+
+def test_issue_keeps_the_word_test() -> None:
+    symptoms = [Symptom("`Till` fails", "ValueError: not a test of test.py::test_two")]
+    text = write_statement(symptoms, ["test.py::test", "test.py::test_two"])
+    assert "ValueError: not a test of" in text
+    assert "test.py" not in text
+    assert "test_two" not in text
 
 
 @pytest.mark.parametrize(

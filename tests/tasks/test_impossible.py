@@ -70,6 +70,7 @@ def test_one_assertion_becomes_a_contradiction(
 @pytest.mark.parametrize(
     "body",
     [
+        "    assert area(2, 7) == 14\n\n\ndef test_tall():\n    pass\n",
         '    text = """\n    assert area(2, 7) == 14\n    """\n',
         "    if area(0, 0):\n        assert area(2, 7) == 14\n",
         "    with pytest.raises(AssertionError):\n        assert area(2, 7) == 1\n",

@@ -48,7 +48,7 @@ def tree(tmp_path: Path) -> Path:
 def test_packages_come_first_then_the_project_then_pytest(tree: Path, tmp_path: Path) -> None:
     spec = {
         "python": "3.9",
-        "packages": "numpy 'scipy=1.5=py39' pandas=1.* 'cython<3' python",
+        "packages": "numpy 'scipy=1.5=py39' pandas=1.* 'cython<3' python=3.9 pip=21 make",
         "pip_packages": ["attrs==21.2", "'wheel<1'"],
         "pre_install": ["apt-get update && apt-get install -y x", "touch prepared"],
         "install": "python -m pip install -e .",

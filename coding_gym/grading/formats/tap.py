@@ -13,7 +13,7 @@ from coding_gym.grading.report import TestRun
 _POINT = re.compile(r"( *)(not )?ok\b *(\d+)? *(?:- )?(.*)")
 _PLAN = re.compile(r"1\.\.(\d{1,9})\s*(?:#.*)?")
 _SUBTEST = re.compile(r"( *)# Subtest: (.*)")
-_DIRECTIVE = re.compile(r"(?<!\\)#\s*(skip|todo)\b.*", re.IGNORECASE)
+_DIRECTIVE = re.compile(r"(?<!\S)#\s*(skip|todo)\b.*", re.IGNORECASE)
 _YAML = re.compile(r"( +)---\s*")
 _ESCAPED = re.compile(r"\\([\\#])")
 

@@ -1,4 +1,4 @@
-"""Glob patterns of protected files: tests by name, and files that test commands name or start.
+"""Glob patterns of protected files: tests by name, and files that test commands name.
 
 A command that collects tests may read every file with a test name of its language. A runner that
 does not know the language protects the test names of all languages.
@@ -8,7 +8,7 @@ import glob
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from contextlib import suppress
 
 from coding_gym.grading.pytest_config import CONFIG_FILES
@@ -75,23 +75,19 @@ _OTHERS = (
 
 ANY = (*PYTHON, *_PYTHON_CONFIGS, *_JAVASCRIPT, *_JVM, *GO, *CARGO, *_C, *_OTHERS)
 
+# Suffixes of scripts, which an interpreter reads, and of sources, which a compiler reads.
+SCRIPTS = (".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".tcl")
+COMPILED = (".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".go", ".rs", ".java", ".kt", ".scala")
+
 _VARIABLE = re.compile(r"\$\{\w+\}|\$\w+")
 _WORD = re.compile(r"[\w.+@%,~/-]+")
-_PARTS = re.compile(r"[;&|()\n]+")
-_QUOTES = re.compile(r"[\"'`]")
-_ASSIGNMENT = re.compile(r"""\b\w+=(?:'[^']*'|"[^"]*"|\S*)""")
-# Options and durations between a launcher and its program, as in `timeout 5 make`.
-_PREFIX = re.compile(r"-.*|\d+[smh]?", re.DOTALL)
-_MODULE = re.compile(r"\s-m\s+([\w.]+)")
-# Words that start the program that the next word names.
-_STARTER = re.compile(
-    r"(?:.*/)?(?:bash|sh|dash|zsh|env|exec|time|timeout|nice|nohup|command|source|\.|xargs|sudo"
-    r"|python[\d.]*|node|perl|ruby|php|if|while|until|then|do|else|!)"
-)
+_PART = re.compile(r"[^,@~]+")  # of a list or a response file, as in `javac @sources.txt`
+_SHORT_OPTION = re.compile(r"^-\w")
+_MODULE = re.compile(r"\s-\w*m\s*([\w.]+)")
 
 
-def named_patterns(commands: Iterable[str]) -> tuple[str, ...]:
-    """Returns patterns of all files that shell commands may name, in any folder.
+def named_paths(commands: Iterable[str]) -> set[str]:
+    """Returns the paths of all files that shell commands may name, perhaps without folders.
 
     Words in quotes and modules that ``python -m`` starts are included.
     """
@@ -103,39 +99,14 @@ def named_patterns(commands: Iterable[str]) -> tuple[str, ...]:
         words += _WORD.findall(text)
         with suppress(ValueError):  # an unclosed quotation mark, as in a here document
             words += shlex.split(command)
-    return _patterns(_paths(words))
-
-
-def started_patterns(command: str) -> tuple[str, ...]:
-    """Returns patterns of the files that a shell command may start, in any folder."""
-    return _patterns(started_paths(command))
-
-
-def started_paths(command: str) -> set[str]:
-    """Returns the paths of the files that a shell command may start, perhaps without folders."""
-    text = _ASSIGNMENT.sub("", _VARIABLE.sub("", command))
-    parts = (_QUOTES.sub(" ", part).split() for part in _PARTS.split(text))
-    return _paths(program for part in parts for program in _programs(part))
-
-
-def _programs(words: Iterable[str]) -> Iterator[str]:
-    """Yields the first word of a command, and the first word after each starter of a program."""
-    expects_program = True
-    for word in words:
-        if _STARTER.fullmatch(word):
-            expects_program = True
-        elif expects_program and not _PREFIX.fullmatch(word):
-            yield word
-            expects_program = False
-
-
-def _paths(words: Iterable[str]) -> set[str]:
-    """Returns the paths in ``words``; paths outside of the workspace without their folders."""
+    words += [part for word in words for part in _PART.findall(word)]
+    words = [_SHORT_OPTION.sub("", word) for word in words]
     paths = {posixpath.normpath(word) for word in words if word and not word.startswith("-")}
     outside_paths = {path for path in paths if path.startswith(("/", ".."))}
     names = {path.rpartition("/")[2] for path in outside_paths - {"/"}}
     return (paths - outside_paths - {"."}) | names
 
 
-def _patterns(paths: Iterable[str]) -> tuple[str, ...]:
+def path_patterns(paths: Iterable[str]) -> tuple[str, ...]:
+    """Returns patterns of the paths in any folder."""
     return tuple(sorted(glob.escape(f"/{path}") for path in paths))

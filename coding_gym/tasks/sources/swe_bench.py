@@ -2,7 +2,7 @@
 
 Missing fields are inferred from other fields or the project: the language, the name of the image,
 and the runner of the tests. The test command comes from the ``eval_script`` of the row, if present.
-Fields that the row has are never changed, even if they are empty.
+Of the fields that the row has, even empty ones, only the spelling of ``language`` is changed.
 """
 
 import re
