@@ -4,6 +4,7 @@ import os
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path, PurePosixPath
 
+from coding_gym.arguments import within
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.host.toolchains import is_private
 from coding_gym.sandbox.protocol import Probe, Sandbox, Snapshot
@@ -54,8 +55,7 @@ def check_spec(spec: SandboxSpec, backend: str, *, lacks: Collection[str]) -> No
     _check_targets([*(mount.target for mount in spec.mounts), spec.workspace_alias or WORKDIR])
     _check_sources(spec)
     for port in spec.forwards:
-        if port not in _PORTS:
-            raise InvalidArgumentError(f"a port of forwards must be 1024 to 65535, got {port}")
+        within(_PORTS, "a port of forwards", port)
     if spec.forwards and spec.network:
         raise InvalidArgumentError("forwards need network=False, got True; set only one of the two")
 
