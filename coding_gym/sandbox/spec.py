@@ -128,7 +128,9 @@ class SandboxSpec:
         python: The interpreter that ``python`` and ``python3`` run in the sandbox; None for the
             system's. The third-party packages of its installation are hidden.
         path: Folders at the start of ``PATH``.
-        env: Environment variables in addition to the fixed ones, which they override.
+        env: Environment variables in addition to the fixed ones, which they override. Values are
+            passed unchanged, except that ``landlock`` replaces the paths in ``HOME``, ``PATH``,
+            ``TMPDIR`` and ``VIRTUAL_ENV`` by those of `Sandbox.path`.
         limits: Upper bounds on resources.
         network: Whether the host's network is reachable. Only for builds, with ``namespace``.
         image: The root: for ``namespace`` an OCI layout folder or the name of a stored image, for
