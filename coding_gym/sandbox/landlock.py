@@ -89,7 +89,9 @@ class LandlockBackend:
 
     def image_id(self, image: str) -> str:
         """Raises InvalidArgumentError: this backend runs no images."""
-        raise InvalidArgumentError(f"the {self.name!r} sandbox cannot run the image {image!r}")
+        raise InvalidArgumentError(
+            f"the {self.name!r} sandbox cannot run the image {image!r}; use 'namespace' or 'docker'"
+        )
 
     def probe(self) -> Probe:
         """Opens a temporary sandbox, runs a command in it and closes it; never raises."""

@@ -168,7 +168,8 @@ def _unpack_layer(layout: Path, digest: str, backend: SandboxBackend, folder: Pa
 
     Raises:
         InvalidArgumentError: The layer is hostile, malformed or too large.
-        SandboxError: A program is missing, or the disk is full.
+        SandboxUnavailableError: A program is missing, or the cache cannot hold layers.
+        SandboxError: The disk is full, or the time limit passed.
     """
     blob = Mount(source=blob_path(layout, digest), target=_LAYER)
     spec = SandboxSpec(mounts=(blob,), limits=SandboxLimits(file_bytes=_MAX_BYTES))
