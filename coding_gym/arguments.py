@@ -35,6 +35,20 @@ def at_least(bound: int, name: str, value: Any) -> int:
     return int(value)
 
 
+def within(bounds: range, name: str, value: Any) -> int:
+    """Returns ``value`` if it is an integer in ``bounds``.
+
+    Raises:
+        InvalidArgumentError: The value is not an integer, or outside this range.
+    """
+    # Not `in`, which compares an integer of NumPy with all numbers of a range.
+    if not is_integer(value) or not bounds.start <= value < bounds.stop:
+        raise InvalidArgumentError(
+            f"{name} must be an integer from {bounds.start} to {bounds.stop - 1}, got {value!r}"
+        )
+    return int(value)
+
+
 def at_least_one(name: str, value: Any) -> int:
     """Returns ``value`` if it is an integer of at least 1; see `at_least`."""
     return at_least(1, name, value)

@@ -38,8 +38,7 @@ from coding_gym.episode import Episode, Limits
 from coding_gym.errors import CodingGymError, InfrastructureError, InvalidArgumentError
 from coding_gym.json_record import JsonRecord
 from coding_gym.sandbox import SandboxSpec, default_interpreter, get_backend
-from coding_gym.sandbox.folder_cache import FolderCache, content_key
-from coding_gym.sandbox.images.store import build_sandbox
+from coding_gym.sandbox.folder_cache import FolderCache, build_sandbox, content_key
 from coding_gym.sandbox.ownership import cache_folder, remove_folder
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Mount, SandboxLimits

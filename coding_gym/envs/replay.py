@@ -4,7 +4,7 @@ from typing import Any, NamedTuple
 
 import gymnasium as gym
 
-from coding_gym.arguments import is_integer
+from coding_gym.arguments import within
 from coding_gym.envs.snapshot import check_equal, core_env, settings_of
 from coding_gym.errors import EpisodeError, InvalidArgumentError
 from coding_gym.tasks import find_task
@@ -50,8 +50,7 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
     if not isinstance(env.action_space, gym.spaces.Text):
         raise InvalidArgumentError(f"resume_from needs text actions, got {env.action_space}")
     max_turn = len(trajectory.turns) - (trajectory.stop_reason is not None)
-    if not is_integer(turn) or not 0 <= turn <= max_turn:
-        raise InvalidArgumentError(f"turn must be an integer from 0 to {max_turn}, got {turn!r}")
+    turn = within(range(max_turn + 1), "turn", turn)
     task = find_task(core.config.tasks, trajectory.task_id)
     settings = settings_of(core.config, task)
     recorded_settings = {**trajectory.settings, "toolset": trajectory.toolset}

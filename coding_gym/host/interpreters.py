@@ -91,7 +91,7 @@ def default_interpreter() -> Interpreter:
 
 @cache
 def find_interpreter(version: str) -> Interpreter:
-    """Returns an installed CPython with a GIL of a version such as ``"3.9"`` or ``"3.9.18"``.
+    """Returns an installed CPython (with a GIL) whose version is, for example, 3.9 or 3.9.18.
 
     The Python of this process is returned if it has this version. Otherwise the installations of
     pyenv, uv, the system and PATH are searched, in this order.
@@ -106,8 +106,8 @@ def find_interpreter(version: str) -> Interpreter:
     minor, folders = match[1], _search_folders()
     # The search starts binaries, so it is lazy.
     for interpreter in chain((default_interpreter(),), _installed(f"python{minor}", folders)):
-        is_version = f"{interpreter.version}.".startswith(f"{version}.")
-        if is_version and interpreter.implementation == _IMPLEMENTATION:
+        has_version = f"{interpreter.version}.".startswith(f"{version}.")
+        if has_version and interpreter.implementation == _IMPLEMENTATION:
             return interpreter
     raise SandboxUnavailableError(
         f"there is no Python {version} in {', '.join(map(str, folders))}",

@@ -20,9 +20,16 @@ _CERTIFICATES = (
 _CERTIFICATE_FILES = "/opt/certificates"  # in a sandbox
 # pip's options for the sources of packages; tasks determine the packages and their folder.
 _PIP_OPTIONS = (
-    *("index-url", "extra-index-url", "find-links", "no-index", "trusted-host"),
-    *("proxy", "cert", "timeout", "retries"),
+    *("index-url", "pypi-url", "extra-index-url", "find-links", "no-index", "trusted-host"),
+    *("proxy", "cert", "timeout", "default-timeout", "retries"),
 )
+
+
+class _PipConfig(configparser.RawConfigParser):
+    """Settings of pip, which reads ``index_url`` as ``index-url``."""
+
+    def optionxform(self, optionstr: str) -> str:
+        return optionstr.lower().replace("_", "-")
 
 
 def network_variables() -> dict[str, str]:
@@ -59,12 +66,14 @@ def _has_secrets(path: Path) -> bool:
 
 def _pip_variables() -> dict[str, str]:
     """Returns pip's options for the sources of packages, as environment variables for pip."""
-    config, home = configparser.RawConfigParser(), home_folder()
+    config, home = _PipConfig(), home_folder()
     user = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
-    folders = (Path("/etc/xdg/pip"), Path("/etc"), home / ".pip", user / "pip", Path(sys.prefix))
+    named_file = os.environ.get("PIP_CONFIG_FILE", "")
+    # The named file replaces those of the user.
+    user_folders = () if named_file and Path(named_file).exists() else (home / ".pip", user / "pip")
+    folders = (Path("/etc/xdg/pip"), Path("/etc"), *user_folders, Path(sys.prefix))
     files = [folder / "pip.conf" for folder in folders]
-    user_file = os.environ.get("PIP_CONFIG_FILE", "")
-    for file in () if user_file == os.devnull else (*files, Path(user_file)):
+    for file in () if named_file == os.devnull else (*files, Path(named_file)):
         with suppress(configparser.Error, UnicodeDecodeError):  # pip itself reports the error
             config.read(file, encoding="utf-8")
     variables = {}

@@ -4,10 +4,12 @@ import os
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path, PurePosixPath
 
+from coding_gym.arguments import within
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.host.toolchains import is_private
 from coding_gym.sandbox.protocol import Probe, Sandbox, Snapshot
 from coding_gym.sandbox.run_arguments import check_env, is_passable
+from coding_gym.sandbox.setup_errors import documented_errors
 from coding_gym.sandbox.spec import SHELLS, WORKDIR, SandboxSpec
 
 _TIMEOUT_S = 10.0
@@ -15,19 +17,22 @@ _PORTS = range(1024, 65536)
 RUN_AGAIN = "run it again; if it keeps failing, report it with this message"
 
 
-def failed_probe(open_sandbox: Callable[[SandboxSpec], Sandbox]) -> Probe | None:
-    """Runs a command in a temporary sandbox; returns the failed probe, or None on success."""
+def checked_probe(
+    open_sandbox: Callable[[SandboxSpec], Sandbox], describe: Callable[[], Probe]
+) -> Probe:
+    """Runs a command in a temporary sandbox; returns the probe from ``describe``, or a failure."""
     try:
-        with open_sandbox(SandboxSpec()) as sandbox:
-            result = sandbox.run("echo works", timeout_s=_TIMEOUT_S)
-        if result.output != "works\n":
-            raise SandboxError(f"the first command printed {result.output!r}")
+        with documented_errors():
+            with open_sandbox(SandboxSpec()) as sandbox:
+                result = sandbox.run("echo works", timeout_s=_TIMEOUT_S)
+            if result.output != "works\n":
+                raise SandboxError(f"the first command printed {result.output!r}")
+            return describe()
     except SandboxUnavailableError as error:
         remedy = error.remedy or RUN_AGAIN
         return Probe(available=False, detail=error.problem, remedy=remedy)
     except (SandboxError, InvalidArgumentError) as error:
         return Probe(available=False, detail=str(error), remedy=RUN_AGAIN)
-    return None
 
 
 def check_spec(spec: SandboxSpec, backend: str, *, lacks: Collection[str]) -> None:
@@ -54,8 +59,7 @@ def check_spec(spec: SandboxSpec, backend: str, *, lacks: Collection[str]) -> No
     _check_targets([*(mount.target for mount in spec.mounts), spec.workspace_alias or WORKDIR])
     _check_sources(spec)
     for port in spec.forwards:
-        if port not in _PORTS:
-            raise InvalidArgumentError(f"a port of forwards must be 1024 to 65535, got {port}")
+        within(_PORTS, "a port of forwards", port)
     if spec.forwards and spec.network:
         raise InvalidArgumentError("forwards need network=False, got True; set only one of the two")
 

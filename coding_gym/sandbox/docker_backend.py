@@ -25,7 +25,7 @@ from coding_gym.calls import ExecResult
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.program_output import last_line
 from coding_gym.sandbox import layer_union
-from coding_gym.sandbox.backend_checks import check_spec, failed_probe, render_output
+from coding_gym.sandbox.backend_checks import check_spec, checked_probe, render_output
 from coding_gym.sandbox.docker_engine import LABELS, DaemonImage, Engine, connect, inspect
 from coding_gym.sandbox.inside.commands import BoundedOutput
 from coding_gym.sandbox.inside.fixed import BASH, HOSTNAME, KILLED_CODE, TIMEOUT_CODE, USER
@@ -95,8 +95,9 @@ class DockerBackend:
 
     def probe(self) -> Probe:
         """Opens a temporary sandbox, runs a command in it and closes it; never raises."""
-        if (failure := failed_probe(self.open)) is not None:
-            return failure
+        return checked_probe(self.open, self._describe)
+
+    def _describe(self) -> Probe:
         engine = connect(self._host)
         detail = (
             f"ran a command in a container of {self._image} (Docker "

@@ -1,19 +1,24 @@
-"""Cached folders that are complete or absent, shared by all processes of one user."""
+"""Cached folders, complete or absent, that a user's processes share; sandboxes that fill them."""
 
 import hashlib
 import json
+import os
 import secrets
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
 from filelock import FileLock, Timeout
 
 from coding_gym.sandbox.ownership import remove_folder
+from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
+from coding_gym.sandbox.spec import Mount, SandboxSpec
 
 PARTIAL = ".partial"
 LOCK = ".lock"
 USED = ".used"  # its time is that of the last use of the folder
+BUILT = "/opt/built"  # in a sandbox that fills a folder
 
 
 class FolderCache:
@@ -105,3 +110,30 @@ def remove_leftovers(folder: Path) -> None:
             key_lock(folder, stem.rpartition(".")[0] or stem).acquire(timeout=0),
         ):
             path.unlink() if path.is_file() else remove_folder(path)
+
+
+@contextmanager
+def build_sandbox(
+    backend: SandboxBackend, spec: SandboxSpec, folders: Mapping[str, Path]
+) -> Iterator[Sandbox]:
+    """Yields a sandbox whose commands write to host folders.
+
+    The content does not change after the sandbox is closed, but is not trusted: its symbolic links
+    may lead to host files.
+
+    Args:
+        backend: Opens the sandbox.
+        spec: The spec, to which mounts of the folders are added.
+        folders: Host folders by path in the sandbox, such as `BUILT`; missing ones are created.
+
+    Raises:
+        SandboxError: As `SandboxBackend.open`.
+    """
+    for folder in folders.values():
+        folder.mkdir(parents=True, exist_ok=True)
+        os.chown(folder, *backend.owner())
+    mounts = (
+        Mount(source=folder, target=target, writable=True) for target, folder in folders.items()
+    )
+    with backend.open(replace(spec, mounts=(*spec.mounts, *mounts))) as sandbox:
+        yield sandbox

@@ -11,7 +11,7 @@ from functools import cache, partial
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
-from coding_gym.sandbox.backend_checks import check_snapshot, check_spec, failed_probe
+from coding_gym.sandbox.backend_checks import check_snapshot, check_spec, checked_probe
 from coding_gym.sandbox.inside import landlock_rules
 from coding_gym.sandbox.inside.host_folders import (
     COPIED_ETC,
@@ -89,12 +89,15 @@ class LandlockBackend:
 
     def image_id(self, image: str) -> str:
         """Raises InvalidArgumentError: this backend runs no images."""
-        raise InvalidArgumentError(f"the {self.name!r} sandbox cannot run the image {image!r}")
+        raise InvalidArgumentError(
+            f"the {self.name!r} sandbox cannot run the image {image!r}; use 'namespace' or 'docker'"
+        )
 
     def probe(self) -> Probe:
         """Opens a temporary sandbox, runs a command in it and closes it; never raises."""
-        if (failure := failed_probe(self.open)) is not None:
-            return failure
+        return checked_probe(self.open, self._describe)
+
+    def _describe(self) -> Probe:
         detail = f"Landlock {self._version()}: ran a command in a sandbox with a separate user"
         return Probe(available=True, detail=detail, missing=_MISSING)
 

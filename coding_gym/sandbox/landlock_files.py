@@ -23,6 +23,8 @@ _WRITABLE_FOLDERS = {"workspace": WORKDIR, "home": HOME, "tmp": TMP}
 # Names of folders with packages, and of large folders that programs do not need.
 _SKIPPED_NAMES = {Path(pattern).name for pattern in THIRD_PARTY} | {"test", "idlelib", "lib2to3"}
 _NUM_RECENT_COPIES = 8
+# This package sets them to paths in the spec. All others are passed unchanged, as by `Sandbox.run`.
+_PATH_VARIABLES = {"HOME", "PATH", "TMPDIR", "VIRTUAL_ENV"}
 
 User = tuple[int, int]
 
@@ -32,9 +34,9 @@ class LandlockFiles:
     """The files of one sandbox, and the host paths of its mounts.
 
     Attributes:
-        path: The folder of all files that the sandbox writes; removed when the sandbox closes.
+        path: The folder that holds the sandbox's files; removed when the sandbox closes.
         writable: Paths of the folders that commands may write to, by name.
-        host_paths: Host paths by the paths in the spec.
+        host_paths: Host paths by the paths in the spec and by themselves.
     """
 
     path: Path
@@ -83,15 +85,14 @@ def fill(folder: Path, spec: SandboxSpec, user: User, cleanup: ExitStack) -> Lan
 def variables(
     spec: SandboxSpec, files: LandlockFiles, defaults: Mapping[str, str]
 ) -> dict[str, str]:
-    """Returns the environment variables of commands, with host paths in place of the spec's.
+    """Returns the environment variables of commands; `_PATH_VARIABLES` have host paths.
 
     The fixed variables and those of the spec take precedence over ``defaults``.
     """
     env = {"TMPDIR": TMP} | environment(spec, first=(str(files.path / "python" / "bin"),))
-    return dict(defaults) | {
-        name: ":".join(host_path_of(part, files.host_paths) for part in value.split(":"))
-        for name, value in env.items()
-    }
+    for name in _PATH_VARIABLES & env.keys():
+        env[name] = ":".join(host_path_of(part, files.host_paths) for part in env[name].split(":"))
+    return dict(defaults) | env
 
 
 def _make_python(folder: Path, python: Interpreter, prefix: Path, site: Path | None) -> None:

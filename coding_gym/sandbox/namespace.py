@@ -13,7 +13,7 @@ from typing import Literal
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.host import network
-from coding_gym.sandbox.backend_checks import check_snapshot, check_spec, failed_probe
+from coding_gym.sandbox.backend_checks import check_snapshot, check_spec, checked_probe
 from coding_gym.sandbox.images.layout import find_image, read_manifest
 from coding_gym.sandbox.images.store import Image, unpack_image
 from coding_gym.sandbox.inside.fixed import PYTHON_FOLDER
@@ -63,8 +63,9 @@ class NamespaceBackend:
 
     def probe(self) -> Probe:
         """Opens a temporary sandbox, runs a command in it and closes it; never raises."""
-        if (failure := failed_probe(self.open)) is not None:
-            return failure
+        return checked_probe(self.open, self._describe)
+
+    def _describe(self) -> Probe:
         uid, _ = self.owner()
         on_disk = self._is_on_disk(zygote("namespace", *self.owner()))
         storage = "on disk" if on_disk else "in memory"

@@ -20,6 +20,7 @@ from coding_gym.sandbox.inside import files
 # this uid nor the following uids, which `landlock` uses, to accounts or services.
 UNPRIVILEGED = 60706
 _PREFIX = "coding-gym-process-"  # unlikely in names that users choose
+_FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
 # atexit runs the last registration first: this one runs after `zygotes` has stopped its zygotes.
 _at_exit = contextlib.ExitStack()
@@ -53,20 +54,32 @@ def process_folder(parent: Path, pid: int) -> Path:
     """
     for path in parent.glob(f"{_PREFIX}*"):
         _remove_unlocked(path)
-    new_folder = Path(tempfile.mkdtemp(prefix=".coding-gym-", dir=parent))
-    new_folder.chmod(0o711)  # sandboxes enter subfolders as other users
-    # Locked before the rename, so that no other process removes it. The descriptor stays open, also
-    # in a fork that outlives this process.
-    fcntl.flock(os.open(new_folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC), fcntl.LOCK_EX)
-    folder = new_folder.rename(parent / f"{_PREFIX}{new_folder.name.rpartition('-')[2]}")
+    while (folder := _make_locked(parent)) is None:
+        pass
     _at_exit.callback(remove_unless_fork, folder, pid)
     return folder
+
+
+def _make_locked(parent: Path) -> Path | None:
+    """Returns a new locked folder; None if another process removes it before the lock.
+
+    The descriptor stays open, also in a fork that outlives this process.
+    """
+    folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+    with contextlib.suppress(FileNotFoundError, BlockingIOError), contextlib.ExitStack() as cleanup:
+        descriptor = os.open(folder, _FOLDER)
+        cleanup.callback(os.close, descriptor)
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        folder.chmod(0o711)  # sandboxes enter subfolders as other users
+        cleanup.pop_all()
+        return folder
+    return None
 
 
 def _remove_unlocked(folder: Path) -> None:
     """Removes a folder of this user whose process has ended."""
     with contextlib.suppress(OSError):  # the folder is locked or gone, or another user's
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        descriptor = os.open(folder, _FOLDER)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             if os.fstat(descriptor).st_uid == os.geteuid():

@@ -164,7 +164,7 @@ class Sandbox:
         """Returns the files that differ from the layers, in workspace, home, /tmp and /dev/shm.
 
         With an image, the changes of the whole root are included. Time and memory grow with the
-        size of the changes; for ``landlock``, which copies the workspace, with that of all files.
+        size of the changes; ``landlock`` copies the workspace, so there they grow with all files.
 
         Raises:
             InvalidArgumentError: The backend has no snapshots.

@@ -145,13 +145,8 @@ class Channel:
         with self._in_use():
             deadline = time.monotonic() + timeout_s
             self._stream.settimeout(timeout_s)
-            message = b"" if header is None else wire.pack(header, body)
-            if file is not None:
-                with contextlib.suppress(BrokenPipeError):  # a message with the reason is waiting
-                    num_sent = socket.send_fds(self._stream, [message], [file.fileno()])
-                    self._stream.sendall(message[num_sent:])
-            elif message:
-                self._stream.sendall(message)
+            if header is not None:
+                self._send_message(wire.pack(header, body), file)
             reply, data = wire.receive(
                 self._stream, max_body_bytes=max_body_bytes, deadline=deadline
             )
@@ -162,6 +157,14 @@ class Channel:
             self.give_up(str(error))
         raise error
 
+    def _send_message(self, message: bytes, file: BinaryIO | None) -> None:
+        if file is None:
+            self._stream.sendall(message)
+            return
+        with contextlib.suppress(BrokenPipeError):  # a message with the reason is waiting
+            num_sent = socket.send_fds(self._stream, [message], [file.fileno()])
+            self._stream.sendall(message[num_sent:])
+
     def _listener(self, port: int) -> socket.socket:
         with self._in_use():
             self._stream.settimeout(_READY_TIMEOUT_S)
@@ -170,7 +173,7 @@ class Channel:
                 return socket.socket(fileno=descriptors[0])
             if reply == b"+":
                 raise SandboxError(NO_DESCRIPTOR)
-            raise EOFError(f"it cannot listen at port {port}")
+            raise EOFError(f"it cannot listen on port {port}")
 
     def shut(self) -> None:
         """Tells the first process to end the sandbox, and does not wait."""

@@ -8,7 +8,7 @@ from hashlib import file_digest, sha256
 from pathlib import Path
 from typing import Literal, get_args
 
-from coding_gym.arguments import at_least
+from coding_gym.arguments import within
 from coding_gym.host.interpreters import Interpreter as Interpreter
 from coding_gym.host.toolchains import SYSTEM_PATH
 from coding_gym.sandbox.inside.fixed import BASH, USER
@@ -57,13 +57,15 @@ _OFFLINE = {
     "CARGO_NET_OFFLINE": "true",
     "GOPROXY": "off",
 }
-_MINIMA = {
-    "disk_bytes": 1 << 20,
-    "num_inodes": 256,
-    "num_processes": 16,
-    "file_bytes": 1,
-    "num_open_files": 64,
-    "memory_bytes": 32 << 20,
+# With larger numbers, the memory file of a snapshot would not fit in the address space.
+_MAX_BYTES, _MAX_COUNT = 1 << 44, 1 << 32
+_BOUNDS = {
+    "disk_bytes": range(1 << 20, _MAX_BYTES + 1),
+    "num_inodes": range(256, _MAX_COUNT + 1),
+    "num_processes": range(16, _MAX_COUNT + 1),
+    "file_bytes": range(1, _MAX_BYTES + 1),
+    "num_open_files": range(64, _MAX_COUNT + 1),
+    "memory_bytes": range(32 << 20, _MAX_BYTES + 1),
 }
 
 
@@ -87,7 +89,7 @@ class Mount:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SandboxLimits:
-    """Upper bounds on the resources of one sandbox.
+    """Upper bounds on the resources of one sandbox: at most 16 TiB, and counts of at most 2**32.
 
     Attributes:
         disk_bytes: Size of all written files: workspace, /tmp, home and /dev/shm together.
@@ -98,7 +100,8 @@ class SandboxLimits:
         memory_bytes: Memory of all processes together.
 
     Raises:
-        InvalidArgumentError: A limit is too small for a sandbox to start and to report errors.
+        InvalidArgumentError: A limit is too large, or too small for a sandbox to start and to
+            report errors.
     """
 
     disk_bytes: int = 512 << 20
@@ -109,8 +112,8 @@ class SandboxLimits:
     memory_bytes: int = 4 << 30
 
     def __post_init__(self) -> None:
-        for name, minimum in _MINIMA.items():
-            value = at_least(minimum, f"sandbox limit {name}", getattr(self, name))
+        for name, bounds in _BOUNDS.items():
+            value = within(bounds, f"sandbox limit {name}", getattr(self, name))
             object.__setattr__(self, name, value)
 
 
@@ -125,7 +128,9 @@ class SandboxSpec:
         python: The interpreter that ``python`` and ``python3`` run in the sandbox; None for the
             system's. The third-party packages of its installation are hidden.
         path: Folders at the start of ``PATH``.
-        env: Environment variables in addition to the fixed ones, which they override.
+        env: Environment variables in addition to the fixed ones, which they override. Values are
+            passed unchanged, except that ``landlock`` replaces the paths in ``HOME``, ``PATH``,
+            ``TMPDIR`` and ``VIRTUAL_ENV`` by those of `Sandbox.path`.
         limits: Upper bounds on resources.
         network: Whether the host's network is reachable. Only for builds, with ``namespace``.
         image: The root: for ``namespace`` an OCI layout folder or the name of a stored image, for

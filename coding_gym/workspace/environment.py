@@ -7,8 +7,7 @@ from pathlib import Path
 
 from coding_gym.errors import TemplateError
 from coding_gym.program_output import last_line
-from coding_gym.sandbox.folder_cache import FolderCache, content_key
-from coding_gym.sandbox.images.store import BUILT, build_sandbox
+from coding_gym.sandbox.folder_cache import BUILT, FolderCache, build_sandbox, content_key
 from coding_gym.sandbox.ownership import remove_folder
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Interpreter, Mount, SandboxLimits, SandboxSpec

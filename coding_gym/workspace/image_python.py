@@ -15,7 +15,7 @@ from coding_gym.workspace.template import IMAGE_BIN
 
 _SCHEMA = 1
 _TIMEOUT_S = 120.0
-# The programs that base_git.sh runs, without `patch`, which few patches need.
+# The programs that base_git.sh runs in images, without `patch`, which few patches need.
 _PROGRAMS = "base64 cat chmod comm cp find git mkdir mv rm sed sort tr xargs"
 _FIND_PROGRAMS = f'for name in {_PROGRAMS}; do command -v "$name" > /dev/null || echo "$name"; done'
 _BIN = "bin"

@@ -10,8 +10,7 @@ from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, TemplateError
 from coding_gym.program_output import error_line, last_line
-from coding_gym.sandbox.folder_cache import FolderCache, content_key
-from coding_gym.sandbox.images.store import BUILT, build_sandbox
+from coding_gym.sandbox.folder_cache import BUILT, FolderCache, build_sandbox, content_key
 from coding_gym.sandbox.inside.fixed import NO_PROGRAM_CODE
 from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import TMP, SandboxLimits, SandboxSpec

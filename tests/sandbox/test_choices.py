@@ -123,8 +123,8 @@ def test_a_malformed_option_is_named(value: Any, field: str) -> None:
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(SandboxLimits)])
-def test_limits_too_small_for_a_sandbox_are_refused(name: str) -> None:
-    for value in (-1, 0, 1, True, 1e9):
+def test_limits_too_small_or_large_for_a_sandbox_are_refused(name: str) -> None:
+    for value in (-1, 0, 1, True, 1e9, 1 << 50):
         if (name, value) != ("file_bytes", 1):
             with pytest.raises(InvalidArgumentError, match=f"{name} must .* got {value!r}"):
                 SandboxLimits(**{name: value})
@@ -166,6 +166,27 @@ def test_an_interpreter_is_found_without_a_home_folder(monkeypatch: pytest.Monke
     monkeypatch.setenv("PIP_FIND_LINKS", "~/wheels")
     assert find_interpreter(_RUNNING) == default_interpreter()
     assert network.settings()[0]["PIP_FIND_LINKS"] == "~/wheels"
+
+
+def test_package_sources_are_read_as_pip_reads_them(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in [name for name in os.environ if name.startswith("PIP_")]:
+        monkeypatch.delenv(name)
+    (tmp_path / "pip").mkdir()
+    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))
+    user_file, named_file = tmp_path / "pip" / "pip.conf", tmp_path / "pip.conf"
+    user_file.write_text("[global]\nIndex_URL = http://one/simple\n", encoding="utf-8")
+    named_file.write_text("[install]\ndefault_timeout = 5\n", encoding="utf-8")
+    assert network.settings()[0]["PIP_INDEX_URL"] == "http://one/simple"
+    user_file.write_bytes(b"[global]\nindex-url = \xff\n")  # not text, so it is skipped
+    assert "PIP_INDEX_URL" not in network.settings()[0]
+    user_file.write_text("[global]\nretries = 2\n", encoding="utf-8")
+    monkeypatch.setenv("PIP_CONFIG_FILE", str(named_file))  # in place of the user's file
+    variables = network.settings()[0]
+    assert (variables["PIP_DEFAULT_TIMEOUT"], "PIP_RETRIES" in variables) == ("5", False)
+    monkeypatch.setenv("PIP_DEFAULT_TIMEOUT", "60")
+    assert network.settings()[0]["PIP_DEFAULT_TIMEOUT"] == "60"
 
 
 def test_a_temporary_failure_of_an_interpreter_is_not_cached(

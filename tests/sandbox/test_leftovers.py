@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from episodes import raising
 from sandbox_fixtures import write_files
 
 from coding_gym.sandbox.ownership import process_folder, remove_folder
@@ -44,18 +45,32 @@ def test_removing_a_link_keeps_the_mode_of_its_target(tmp_path: Path) -> None:
     assert (tmp_path / "target").stat().st_mode & 0o777 == 0o755
 
 
-def test_a_process_stopped_during_a_removal_delays_no_others(
+def test_a_kill_while_a_folder_is_made_leaves_no_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(fcntl, "flock", raising(KeyboardInterrupt()))
+    with pytest.raises(KeyboardInterrupt):
+        process_folder(tmp_path, os.getpid())
+    monkeypatch.undo()
+    folder = process_folder(tmp_path, os.getpid())
+    assert [*tmp_path.iterdir()] == [folder]
+
+
+@pytest.mark.parametrize("removes", [True, False])
+def test_a_removal_by_another_process_delays_no_new_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, removes: bool
 ) -> None:
     made = tempfile.mkdtemp
     with ExitStack() as locks:
 
         def make_and_lock(**options: Any) -> str:
+            monkeypatch.undo()
             folder = made(**options)
-            for path in tmp_path.glob("coding-gym-process-*"):
-                descriptor = os.open(path, os.O_RDONLY)
-                locks.callback(os.close, descriptor)
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            descriptor = os.open(folder, os.O_RDONLY)
+            locks.callback(os.close, descriptor)
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if removes:
+                Path(folder).rmdir()
             return folder
 
         monkeypatch.setattr(tempfile, "mkdtemp", make_and_lock)
@@ -63,6 +78,7 @@ def test_a_process_stopped_during_a_removal_delays_no_others(
         thread.start()
         thread.join(10)
         assert not thread.is_alive()
+        assert process_folder(tmp_path, os.getpid()).is_dir()
 
 
 @pytest.mark.parametrize("name", ["coding_gym.git", "coding_gym.old", "coding-gym"])

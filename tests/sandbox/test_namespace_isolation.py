@@ -137,9 +137,8 @@ def test_a_build_has_the_network_but_no_other_rights() -> None:
 def test_builds_get_certificates_and_package_sources(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("links", "pip", "home"):
+    for name in ("links", "home"):
         (tmp_path / name).mkdir()
-    (tmp_path / "pip" / "pip.conf").write_bytes(b"[global]\nproxy = \xff\n")
     (tmp_path / "ca.pem").write_text("certificate", encoding="utf-8")
     (tmp_path / "tls" / "private").mkdir(parents=True)
     (tmp_path / "certs").symlink_to("home")
@@ -154,7 +153,6 @@ def test_builds_get_certificates_and_package_sources(
     for name in ("PIP_FIND_LINKS", "PIP_INDEX_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("PIP_CONFIG_FILE", str(config))
-    monkeypatch.setenv("XDG_CONFIG_HOME", str(tmp_path))  # its file is not text, and is skipped
     monkeypatch.setenv("PIP_CERT", str(tmp_path / "ca.pem"))
     monkeypatch.setenv("HOME", str(tmp_path / "home"))  # private, so never mounted
     monkeypatch.setenv("SSL_CERT_DIR", str(tmp_path / "certs"))

@@ -22,7 +22,7 @@ from sandbox_fixtures import (
 )
 
 from coding_gym.errors import InvalidArgumentError, SandboxError
-from coding_gym.sandbox import Mount, Sandbox
+from coding_gym.sandbox import Mount, Sandbox, namespace
 from coding_gym.sandbox.inside import wire
 from coding_gym.sandbox.ownership import process_folder
 from coding_gym.sandbox.zygotes import stop_zygotes
@@ -177,3 +177,9 @@ def test_a_late_reply_to_an_open_harms_no_other_sandbox(monkeypatch: pytest.Monk
         assert sandbox.run("echo unharmed").output == "unharmed\n"
         with make_sandbox() as another:
             assert another.run("echo opened").output == "opened\n"
+
+
+def test_a_probe_reports_the_end_of_the_zygote(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(namespace, "zygote", raising(SandboxError("the sandbox server died")))
+    probe = BACKEND.probe()
+    assert (probe.available, probe.detail) == (False, "the sandbox server died")

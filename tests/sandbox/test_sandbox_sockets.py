@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sandbox_fixtures import BACKEND, num_descriptors, python_output, wait_until
 
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import (
     Mount,
     SandboxSpec,
@@ -115,6 +117,12 @@ def test_only_forwarded_and_mounted_sockets_are_reachable(serve: Callable[[str],
             *("reached", "reached"),
             *("FileNotFoundError", "FileNotFoundError", "ConnectionRefusedError", "OSError"),
         ]
+
+
+@pytest.mark.parametrize("port", ["8765", 8765.0, 1023, 65536])
+def test_a_forwarded_port_must_be_an_unprivileged_one(port: Any) -> None:
+    with pytest.raises(InvalidArgumentError, match=f"from 1024 to 65535, got {port!r}"):
+        BACKEND.open(replace(_SPEC, forwards={port: Path("/none")}))
 
 
 def test_commands_cannot_take_or_end_a_forwarded_port(serve: Callable[[str], Path]) -> None:

@@ -28,7 +28,7 @@ def test_a_failed_or_late_command_is_named(tmp_path: Path) -> None:
 
 
 @pytest.mark.usefixtures("without_pip")
-def test_the_log_of_a_failed_build_is_kept_until_one_succeeds(fresh_folder: Path) -> None:
+def test_a_failed_builds_log_is_kept_until_one_succeeds(fresh_folder: Path) -> None:
     store = TemplateStore(folder=fresh_folder)
     with pytest.raises(TemplateError, match="log"):
         store.get(make_task(install_commands=("false",)))

@@ -49,7 +49,7 @@ def test_the_checkout_is_at_the_base(git_template: Template, repository: Reposit
 
 
 @pytest.mark.parametrize("git_folder", ["/workspace/.git", "/opt/base.git"])
-def test_only_the_base_and_its_ancestors_are_in_a_git_folder(
+def test_a_git_folder_has_only_the_base_and_its_ancestors(
     git_template: Template, repository: Repository, git_folder: str
 ) -> None:
     output = inside(

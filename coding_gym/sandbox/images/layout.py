@@ -23,7 +23,7 @@ from coding_gym.sandbox.inside.fixed import OPAQUE
 from coding_gym.sandbox.run_arguments import check_env
 
 # Names of architectures in `uname` and in OCI documents.
-_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64", "armv7l": "arm", "i686": "386"}
+_ARCHITECTURES = {"x86_64": "amd64", "aarch64": "arm64"}
 ARCHITECTURE = _ARCHITECTURES.get(platform.machine(), platform.machine())
 _DIGEST = re.compile("sha256:[0-9a-f]{64}")
 _NAME = re.compile(r"\w[\w.:@/-]*")

@@ -9,15 +9,14 @@ device 0:0 and an extended attribute in place of these files.
 import errno
 import os
 import stat
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
 from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavailableError
 from coding_gym.program_output import DISK_FULL, last_line
-from coding_gym.sandbox.folder_cache import FolderCache, content_key
+from coding_gym.sandbox.folder_cache import BUILT, FolderCache, build_sandbox, content_key
 from coding_gym.sandbox.images.fetching import remove_image
 from coding_gym.sandbox.images.layout import (
     ImageUser,
@@ -30,7 +29,7 @@ from coding_gym.sandbox.images.layout import (
 from coding_gym.sandbox.inside.fixed import DATE_S, NO_PROGRAM_CODE, OPAQUE
 from coding_gym.sandbox.layer_union import united
 from coding_gym.sandbox.ownership import cache_folder, remove_folder
-from coding_gym.sandbox.protocol import Sandbox, SandboxBackend
+from coding_gym.sandbox.protocol import SandboxBackend
 from coding_gym.sandbox.spec import Mount, SandboxLimits, SandboxSpec
 
 # Part of every key; increase it whenever the result of unpacking changes.
@@ -39,40 +38,12 @@ _SCHEMA = 3
 _MAX_LAYERS = 140
 _MAX_BYTES = 64 << 30
 _TIMEOUT_S = 3600.0
-BUILT = "/opt/built"  # in sandboxes, as the next path
-_LAYER = "/opt/layer"
+_LAYER = "/opt/layer"  # in sandboxes
 _WHITEOUT, _OPAQUE, _RESERVED_PREFIX = ".wh.", ".wh..wh..opq", ".wh..wh."
 
 _UNPACK = Path(__file__).with_name("unpack.sh").read_text(encoding="utf-8")
 _DISK_FULL = (*map(os.strerror, DISK_FULL), "Wrote only")  # the last is a message of tar
 _UNSUPPORTED_ERRNOS = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
-
-
-@contextmanager
-def build_sandbox(
-    backend: SandboxBackend, spec: SandboxSpec, folders: Mapping[str, Path]
-) -> Iterator[Sandbox]:
-    """Yields a sandbox whose commands write to host folders.
-
-    The content does not change after the sandbox is closed, but is not trusted: its symbolic links
-    may lead to host files.
-
-    Args:
-        backend: Opens the sandbox.
-        spec: The spec, to which mounts of the folders are added.
-        folders: Host folders by path in the sandbox, such as `BUILT`; missing ones are created.
-
-    Raises:
-        SandboxError: As `SandboxBackend.open`.
-    """
-    for folder in folders.values():
-        folder.mkdir(parents=True, exist_ok=True)
-        os.chown(folder, *backend.owner())
-    mounts = (
-        Mount(source=folder, target=target, writable=True) for target, folder in folders.items()
-    )
-    with backend.open(replace(spec, mounts=(*spec.mounts, *mounts))) as sandbox:
-        yield sandbox
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,7 +139,8 @@ def _unpack_layer(layout: Path, digest: str, backend: SandboxBackend, folder: Pa
 
     Raises:
         InvalidArgumentError: The layer is hostile, malformed or too large.
-        SandboxError: A program is missing, or the disk is full.
+        SandboxUnavailableError: A program is missing, or the cache cannot hold layers.
+        SandboxError: The disk is full, or the time limit passed.
     """
     blob = Mount(source=blob_path(layout, digest), target=_LAYER)
     spec = SandboxSpec(mounts=(blob,), limits=SandboxLimits(file_bytes=_MAX_BYTES))

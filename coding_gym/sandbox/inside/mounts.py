@@ -41,7 +41,6 @@ _MAX_COUNTS = {
 }
 # These files show the host kernel's command line, the user's keys, and locks of all processes.
 _HIDDEN_FILES = ("/proc/cmdline", "/proc/keys", "/proc/locks")
-_DATE_NS = DATE_S * 10**9
 
 
 def map_user(outer_ids: tuple[int, int], image: ImageRequest | None) -> None:
@@ -66,10 +65,11 @@ def make_tmpfs(request: SandboxRequest, mount_names: MountNames) -> dict[str, st
     for name, _, mode in _WRITABLE_FOLDERS:
         os.mkdir(f"{EPISODE}/{name}")
         os.chmod(f"{EPISODE}/{name}", mode)
-        _set_time(f"{EPISODE}/{name}", _DATE_NS)
+        os.utime(f"{EPISODE}/{name}", (DATE_S, DATE_S))
     upper = f"{upper_folder(request, mount_names)}/upper"
     top_layers = [f"{SOURCES}/{mount_names[layer]}" for layer in request.layers[:1]]
-    _set_time(upper, os.stat(top_layers[0]).st_mtime_ns if top_layers else _DATE_NS)
+    time_ns = os.stat(top_layers[0]).st_mtime_ns if top_layers else DATE_S * 10**9
+    os.utime(upper, ns=(time_ns, time_ns))
     return {"workspace": upper, **{name: f"{EPISODE}/{name}" for name, _, _ in _WRITABLE_FOLDERS}}
 
 
@@ -233,7 +233,7 @@ def make_links(links: Mapping[str, str]) -> None:
     for path, target in links.items():
         os.makedirs(os.path.dirname(path), exist_ok=True)
         os.symlink(target, path)
-        _set_time(path, _DATE_NS)
+        os.utime(path, (DATE_S, DATE_S), follow_symlinks=False)
 
 
 def limit_counts() -> None:
@@ -294,7 +294,3 @@ def overlay_works_on_tmpfs() -> bool:
     finally:
         sc.unmount(EPISODE)
     return True
-
-
-def _set_time(path: str, time_ns: int) -> None:
-    os.utime(path, ns=(time_ns, time_ns), follow_symlinks=False)

@@ -18,7 +18,7 @@ Classic BPF over ``struct seccomp_data`` (nr, arch, instruction pointer, six 64-
 
 System calls that are newer than this list fail with ENOSYS.
 
-`landlock_program` is a second filter, of ``landlock`` sandboxes only.
+`landlock_program` is a second filter, only for ``landlock`` sandboxes.
 """
 
 import errno
@@ -27,7 +27,6 @@ import os
 import resource
 import socket
 import struct
-import sys
 import termios
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import chain
@@ -98,7 +97,7 @@ def _load(index: int, mask: int, *, high: bool = False) -> _Block:
 
     The kernel reads only the low half of all checked arguments except pointers.
     """
-    offset = 16 + 8 * index + (4 if high != (sys.byteorder == "big") else 0)
+    offset = 16 + 8 * index + (4 if high else 0)
     masking = [] if mask == _ALL_BITS else [(_AND, 0, 0, mask)]
     return [(_LOAD, 0, 0, offset), *masking]
 

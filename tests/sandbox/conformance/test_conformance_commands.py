@@ -9,7 +9,7 @@ from sandbox_fixtures import opened, output
 from coding_gym.errors import InvalidArgumentError
 from coding_gym.sandbox import default_interpreter
 from coding_gym.sandbox.protocol import Promise, Sandbox, SandboxBackend
-from coding_gym.sandbox.spec import Shell
+from coding_gym.sandbox.spec import WORKDIR, Shell
 
 
 def test_standard_input_is_passed_unchanged(sandbox: Sandbox) -> None:
@@ -81,10 +81,13 @@ def test_a_fresh_shell_keeps_no_state(sandbox: Sandbox) -> None:
 
 
 def test_variables_come_from_spec_and_call(backend: SandboxBackend) -> None:
-    with opened(backend, env={"A": "spec", "B": "spec"}, path=("/x/bin",)) as sandbox:
+    paths = f"see:{WORKDIR}:/tmp/x"  # a text, which no backend changes
+    variables = {"A": "spec", "B": "spec", "PATHS": paths}
+    with opened(backend, env=variables, path=("/x/bin",)) as sandbox:
         result = sandbox.run('echo "$A $B"; echo "${PATH%%:*}"', env={"B": "call"})
         assert result.output == "spec call\n/x/bin\n"
-        assert output(sandbox, 'echo "$B"') == "spec\n"
+        assert output(sandbox, 'echo "$B $PATHS"') == f"spec {paths}\n"
+        assert sandbox.run('echo "$B"', env={"B": paths}).output == f"{paths}\n"
         value = "a\n'b'\n\"c\" $d `e` \\ é☂🐛  "
         assert sandbox.run('printf %s "$A"', env={"A": value}).output == value
 

@@ -174,7 +174,7 @@ def test_a_run_without_skopeo_or_with_another_backend_is_refused(
 
 
 @pytest.mark.parametrize("is_cancelled", [False, True], ids=["once", "twice"])
-def test_ctrl_c_during_a_pull_ends_the_run_and_leaves_no_image(
+def test_ctrl_c_during_a_pull_leaves_no_image(
     tmp_path: Path,
     cache: Path,
     tasks: list[Task],
