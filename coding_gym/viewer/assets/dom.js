@@ -134,7 +134,11 @@ export function table(caption, columns, rows, sorting = null, shown = 500) {
   const line = (row) =>
     columns.map(([, cell, shape = ""]) => {
       const isHeading = shape.includes("heading");
-      return el(isHeading ? "th" : "td", { class: shape, scope: isHeading ? "row" : null }, cell(row));
+      return el(
+        isHeading ? "th" : "td",
+        { class: shape, scope: isHeading ? "row" : null },
+        cell(row),
+      );
     });
   const body = el("tbody");
   const more = button("Show more rows", () => add(500), { "data-more": true });
