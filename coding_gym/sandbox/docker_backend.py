@@ -256,7 +256,7 @@ class _Container(Channel):
         Raises:
             SandboxError: The container ended, or its reply is late or malformed.
         """
-        nonce, timed_out = secrets.token_hex(16).encode(), False
+        nonce, timed_out = _random_word(), False
         with self._in_use():
             start_time = time.monotonic()
             self._send(_request(nonce, run))
@@ -384,7 +384,12 @@ def _request(nonce: bytes, run: Run) -> bytes:
     variables = (os.fsencode(f"{name}={value}") for name, value in run.env.items())
     texts = [_escape(text) for text in (folder, run.command, *variables)]
     sizes = b" ".join(b"%d" % len(part) for part in (*chunks, *texts))
-    return b"".join((b"%b %d %b\n" % (nonce, len(chunks), sizes), *chunks, *texts))
+    line = b"%b %b %d %b\n" % (nonce, _random_word(), len(chunks), sizes)
+    return b"".join((line, *chunks, *texts))
+
+
+def _random_word() -> bytes:
+    return secrets.token_hex(16).encode()
 
 
 def _escape(data: bytes) -> bytes:
