@@ -115,6 +115,8 @@ run_request() {
     ((num_running)) || break
     pause
   done
+  kill -STOP -1 # a process that forks and ends could escape the count
+  count_running
   num_leftovers=$num_running
   ((num_leftovers)) && kill_others
   reply "$exit_code" "$num_leftovers"
