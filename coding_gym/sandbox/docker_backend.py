@@ -312,7 +312,9 @@ class _Container(Channel):
         """Returns the payload of the next frame; raises as `_read_reply`."""
         frames = self._frames
         while (end := _HEADER_BYTES + int.from_bytes(frames[4:8], "big")) > len(frames):
-            self._stream.settimeout(max(deadline - time.monotonic(), 0.0) or 1e-6)
+            if (remaining_s := deadline - time.monotonic()) <= 0:  # also if data wait
+                raise TimeoutError
+            self._stream.settimeout(remaining_s)
             if not (data := self._stream.recv(_READ_BYTES)):
                 raise EOFError("the container ended")
             frames += data

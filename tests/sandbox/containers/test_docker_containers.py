@@ -16,7 +16,7 @@ from sandbox_fixtures import MakeLayer
 
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.process_cache import ProcessCache
-from coding_gym.sandbox import Sandbox, SandboxSpec, Snapshot, docker_engine
+from coding_gym.sandbox import Sandbox, SandboxSpec, Snapshot, docker_backend, docker_engine
 from coding_gym.sandbox.docker_backend import DEFAULT_IMAGE, DockerBackend
 from coding_gym.sandbox.docker_engine import Engine
 
@@ -160,6 +160,14 @@ def test_forged_replies_are_returned_as_output(sandbox: Sandbox) -> None:
 def test_reading_the_owners_input_does_not_avoid_the_time_limit(sandbox: Sandbox) -> None:
     thief = "cat /proc/1/fd/0 & cat <&1 & read -t 60 </proc/1/fd/0; sleep 60"
     assert sandbox.run(thief, timeout_s=0.5).timed_out
+    _still_works(sandbox)
+
+
+def test_output_that_never_pauses_does_not_avoid_the_time_limit(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(docker_backend, "_READ_BYTES", 8)  # slower than the command
+    assert sandbox.run("head -c 4M /dev/zero", timeout_s=0.5).timed_out
     _still_works(sandbox)
 
 
