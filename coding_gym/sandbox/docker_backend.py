@@ -29,7 +29,7 @@ from coding_gym.sandbox.backend_checks import check_spec, failed_probe, render_o
 from coding_gym.sandbox.docker_engine import LABELS, DaemonImage, Engine, connect, inspect
 from coding_gym.sandbox.inside.commands import BoundedOutput
 from coding_gym.sandbox.inside.fixed import BASH, HOSTNAME, KILLED_CODE, TIMEOUT_CODE, USER
-from coding_gym.sandbox.ownership import UNPRIVILEGED
+from coding_gym.sandbox.ownership import UNPRIVILEGED, unprivileged_owner
 from coding_gym.sandbox.protocol import NO_SNAPSHOTS, Probe, Sandbox, Snapshot
 from coding_gym.sandbox.run_arguments import Run
 from coding_gym.sandbox.served_sandbox import Channel
@@ -88,10 +88,8 @@ class DockerBackend:
         self._host = host
 
     def owner(self) -> tuple[int, int]:
-        """Returns the uid and gid of commands if the image's user is root."""
-        if os.geteuid() == 0:  # as `namespace` does
-            return UNPRIVILEGED, UNPRIVILEGED
-        return os.geteuid(), os.getegid()
+        """Returns the uid and gid of layers, and of commands if the image's user is root."""
+        return unprivileged_owner()
 
     def probe(self) -> Probe:
         """Opens a temporary sandbox, runs a command in it and closes it; never raises."""
@@ -117,7 +115,9 @@ class DockerBackend:
             raise InvalidArgumentError(NO_SNAPSHOTS)
         engine = connect(self._host)
         with _image_errors(spec.image):
-            image = inspect(engine, spec.image or self._image, self.owner())
+            # Root of a user namespace without other users owns the layers, but runs no commands.
+            user = self.owner() if self.owner()[0] else (UNPRIVILEGED, UNPRIVILEGED)
+            image = inspect(engine, spec.image or self._image, user)
         return DockerSandbox(_Container(engine, image, spec), spec)
 
 

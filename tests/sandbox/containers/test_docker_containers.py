@@ -2,6 +2,8 @@
 
 import json
 import socket
+import subprocess
+import sys
 import tarfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,7 +14,7 @@ from typing import Any
 import gymnasium as gym
 import pytest
 from docker_daemon import NAME
-from sandbox_fixtures import MakeLayer
+from sandbox_fixtures import MakeLayer, write_files
 
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.process_cache import ProcessCache
@@ -65,6 +67,26 @@ def test_commands_of_a_root_image_run_as_an_ordinary_user(backend: DockerBackend
         uid, name = sandbox.run("id -u; id -un").output.split()
     assert (int(uid), name) == (backend.owner()[0], "agent")
     assert int(uid) != 0
+
+
+_WITHOUT_USERS = """
+import os, sys
+from pathlib import Path
+from coding_gym.sandbox import SandboxSpec
+from coding_gym.sandbox.docker_backend import DockerBackend
+
+backend = DockerBackend(sys.argv[1], host=sys.argv[2])
+os.chown(sys.argv[3], *backend.owner())
+with backend.open(SandboxSpec(layers=(Path(sys.argv[3]),))) as sandbox:
+    print(sandbox.run("test -O . && test -O a && id -u").output)
+"""
+
+
+def test_root_without_other_users_owns_layers(engine: Engine, tmp_path: Path) -> None:
+    layer = write_files(tmp_path / "layer", {"a": ""})
+    program = [sys.executable, "-c", _WITHOUT_USERS, NAME, engine.url, layer]
+    process = subprocess.run(["unshare", "-r", *program], capture_output=True, text=True)  # noqa: S607
+    assert (process.returncode, int(process.stdout) > 0) == (0, True), process.stderr
 
 
 def test_the_workspace_has_a_second_path(backend: DockerBackend) -> None:
