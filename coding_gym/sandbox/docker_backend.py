@@ -114,9 +114,10 @@ class DockerBackend:
         if snapshot is not None:
             raise InvalidArgumentError(NO_SNAPSHOTS)
         engine = connect(self._host)
-        with _image_errors(spec.image):
+        with _image_errors(spec.image), engine.errors_as("find the user of commands"):
             # Root of a user namespace without other users owns the layers, but runs no commands.
-            user = self.owner() if self.owner()[0] else (UNPRIVILEGED, UNPRIVILEGED)
+            uid, gid = self.owner()
+            user = (uid, gid) if uid else (UNPRIVILEGED, UNPRIVILEGED)
             image = inspect(engine, spec.image or self._image, user)
         return DockerSandbox(_Container(engine, image, spec), spec)
 
@@ -256,7 +257,7 @@ class _Container(Channel):
         Raises:
             SandboxError: The container ended, or its reply is late or malformed.
         """
-        nonce, timed_out = _random_word(), False
+        nonce, timed_out = secrets.token_hex(16), False
         with self._in_use():
             start_time = time.monotonic()
             self._send(_request(nonce, run))
@@ -286,7 +287,7 @@ class _Container(Channel):
         self._stream.sendall(data)
 
     def _read_reply(
-        self, nonce: bytes, output: BoundedOutput, deadline: float, *, end: bytes = b"\n"
+        self, nonce: str, output: BoundedOutput, deadline: float, *, end: bytes = b"\n"
     ) -> tuple[int, int, int]:
         """Reads a reply: exit code, number of leftover processes, number of out-of-memory kills.
 
@@ -294,7 +295,7 @@ class _Container(Channel):
             TimeoutError: There is no reply yet; the next call continues to read.
             OSError, EOFError: The container ended.
         """
-        mark = nonce + b" "
+        mark = f"{nonce} ".encode()
         while True:
             chunk, separator, line = self._payload.partition(mark)
             # After a kill, `line` may hold two replies: the runner's, then process 1's.
@@ -378,20 +379,16 @@ class DockerSandbox(Sandbox):
         return result.exit_code, b"".join(collected.parts())
 
 
-def _request(nonce: bytes, run: Run) -> bytes:
+def _request(nonce: str, run: Run) -> bytes:
     """Returns the request to `loop.sh` for a command."""
     starts = range(0, len(run.stdin), _CHUNK_BYTES)
     chunks = [_escape(run.stdin[start : start + _CHUNK_BYTES]) for start in starts]
     folder = os.fsencode(posixpath.join(WORKDIR, run.cwd or WORKDIR))
     variables = (os.fsencode(f"{name}={value}") for name, value in run.env.items())
     texts = [_escape(text) for text in (folder, run.command, *variables)]
-    sizes = b" ".join(b"%d" % len(part) for part in (*chunks, *texts))
-    line = b"%b %b %d %b\n" % (nonce, _random_word(), len(chunks), sizes)
-    return b"".join((line, *chunks, *texts))
-
-
-def _random_word() -> bytes:
-    return secrets.token_hex(16).encode()
+    sizes = " ".join(str(len(part)) for part in (*chunks, *texts))
+    line = f"{nonce} {secrets.token_hex(16)} {len(chunks)} {sizes}\n"
+    return b"".join((line.encode(), *chunks, *texts))
 
 
 def _escape(data: bytes) -> bytes:
