@@ -29,7 +29,7 @@ from coding_gym.sandbox.backend_checks import check_spec, checked_probe, render_
 from coding_gym.sandbox.docker_engine import LABELS, DaemonImage, Engine, connect, inspect
 from coding_gym.sandbox.inside.commands import BoundedOutput
 from coding_gym.sandbox.inside.fixed import BASH, HOSTNAME, KILLED_CODE, TIMEOUT_CODE, USER
-from coding_gym.sandbox.ownership import UNPRIVILEGED
+from coding_gym.sandbox.ownership import UNPRIVILEGED, unprivileged_owner
 from coding_gym.sandbox.protocol import NO_SNAPSHOTS, Probe, Sandbox, Snapshot
 from coding_gym.sandbox.run_arguments import Run
 from coding_gym.sandbox.served_sandbox import Channel
@@ -88,10 +88,8 @@ class DockerBackend:
         self._host = host
 
     def owner(self) -> tuple[int, int]:
-        """Returns the uid and gid of commands if the image's user is root."""
-        if os.geteuid() == 0:  # as `namespace` does
-            return UNPRIVILEGED, UNPRIVILEGED
-        return os.geteuid(), os.getegid()
+        """Returns the uid and gid of layers, and of commands if the image's user is root."""
+        return unprivileged_owner()
 
     def probe(self) -> Probe:
         """Opens a temporary sandbox, runs a command in it and closes it; never raises."""
@@ -117,8 +115,11 @@ class DockerBackend:
         if snapshot is not None:
             raise InvalidArgumentError(NO_SNAPSHOTS)
         engine = connect(self._host)
-        with _image_errors(spec.image):
-            image = inspect(engine, spec.image or self._image, self.owner())
+        with _image_errors(spec.image), engine.errors_as("find the user of commands"):
+            # Root of a user namespace without other users owns the layers, but runs no commands.
+            uid, gid = self.owner()
+            user = (uid, gid) if uid else (UNPRIVILEGED, UNPRIVILEGED)
+            image = inspect(engine, spec.image or self._image, user)
         return DockerSandbox(_Container(engine, image, spec), spec)
 
 
@@ -257,7 +258,7 @@ class _Container(Channel):
         Raises:
             SandboxError: The container ended, or its reply is late or malformed.
         """
-        nonce, timed_out = secrets.token_hex(16).encode(), False
+        nonce, timed_out = secrets.token_hex(16), False
         with self._in_use():
             start_time = time.monotonic()
             self._send(_request(nonce, run))
@@ -287,7 +288,7 @@ class _Container(Channel):
         self._stream.sendall(data)
 
     def _read_reply(
-        self, nonce: bytes, output: BoundedOutput, deadline: float, *, end: bytes = b"\n"
+        self, nonce: str, output: BoundedOutput, deadline: float, *, end: bytes = b"\n"
     ) -> tuple[int, int, int]:
         """Reads a reply: exit code, number of leftover processes, number of out-of-memory kills.
 
@@ -295,7 +296,7 @@ class _Container(Channel):
             TimeoutError: There is no reply yet; the next call continues to read.
             OSError, EOFError: The container ended.
         """
-        mark = nonce + b" "
+        mark = f"{nonce} ".encode()
         while True:
             chunk, separator, line = self._payload.partition(mark)
             # After a kill, `line` may hold two replies: the runner's, then process 1's.
@@ -313,7 +314,9 @@ class _Container(Channel):
         """Returns the payload of the next frame; raises as `_read_reply`."""
         frames = self._frames
         while (end := _HEADER_BYTES + int.from_bytes(frames[4:8], "big")) > len(frames):
-            self._stream.settimeout(max(deadline - time.monotonic(), 0.0) or 1e-6)
+            if (remaining_s := deadline - time.monotonic()) <= 0:  # also if data wait
+                raise TimeoutError
+            self._stream.settimeout(remaining_s)
             if not (data := self._stream.recv(_READ_BYTES)):
                 raise EOFError("the container ended")
             frames += data
@@ -377,15 +380,16 @@ class DockerSandbox(Sandbox):
         return result.exit_code, b"".join(collected.parts())
 
 
-def _request(nonce: bytes, run: Run) -> bytes:
+def _request(nonce: str, run: Run) -> bytes:
     """Returns the request to `loop.sh` for a command."""
     starts = range(0, len(run.stdin), _CHUNK_BYTES)
     chunks = [_escape(run.stdin[start : start + _CHUNK_BYTES]) for start in starts]
     folder = os.fsencode(posixpath.join(WORKDIR, run.cwd or WORKDIR))
     variables = (os.fsencode(f"{name}={value}") for name, value in run.env.items())
     texts = [_escape(text) for text in (folder, run.command, *variables)]
-    sizes = b" ".join(b"%d" % len(part) for part in (*chunks, *texts))
-    return b"".join((b"%b %d %b\n" % (nonce, len(chunks), sizes), *chunks, *texts))
+    sizes = " ".join(str(len(part)) for part in (*chunks, *texts))
+    line = f"{nonce} {secrets.token_hex(16)} {len(chunks)} {sizes}\n"
+    return b"".join((line.encode(), *chunks, *texts))
 
 
 def _escape(data: bytes) -> bytes:

@@ -25,8 +25,13 @@ from coding_gym.sandbox.inside.host_folders import (
 )
 from coding_gym.sandbox.inside.request import LandlockRequest
 from coding_gym.sandbox.landlock_files import LandlockFiles, User, fill, variables
-from coding_gym.sandbox.namespace import outside_id, unprivileged_owner
-from coding_gym.sandbox.ownership import UNPRIVILEGED, make_folder, remove_folder
+from coding_gym.sandbox.ownership import (
+    UNPRIVILEGED,
+    make_folder,
+    outside_id,
+    remove_folder,
+    unprivileged_owner,
+)
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import Channel, ServedSandbox
 from coding_gym.sandbox.setup_errors import documented_errors

@@ -2,15 +2,16 @@
 # Process 1 of a container runs this script; its fork, the runner, runs each command. Commands
 # can neither read nor trace these two processes.
 #
-# A request is a line `NONCE NUM_CHUNKS SIZE...` and then texts of those sizes, in bytes: chunks of
-# standard input, the folder, the command, variables as NAME=VALUE, all written for `printf %b`,
-# because bash variables cannot hold a NUL. The reply is the output and a line
+# A request is a line `NONCE INPUT NUM_CHUNKS SIZE...` and then texts of those sizes, in bytes:
+# chunks of standard input, the folder, the command, variables as NAME=VALUE, all written for
+# `printf %b`, because bash variables cannot hold a NUL. Standard input is stored in the file
+# /dev/shm/INPUT. Both words are random: earlier commands cannot create that file, and the command,
+# which sees its path in /proc, cannot forge the reply: the output and a line
 # `NONCE EXIT_CODE NUM_LEFTOVERS NUM_OUT_OF_MEMORY`. An empty line ends the command; its reply has
 # a fifth word, `killed`, and may follow the runner's reply. End-of-file ends the container.
 
 environment=$(unset PWD OLDPWD; export -p)
 LC_ALL=C
-input=/dev/shm/.coding_gym
 exec 2>/dev/null 9<> <(:) # runners write to 9 when they end
 # Signals to the process group are for the command; without -m the command would ignore interrupts.
 # Process 1 must survive a write above the file size limit, and signals of commands: bash handles
@@ -69,8 +70,8 @@ read_input() { # reads chunks of the sizes $@ into the file $input; sets input_e
 
 read_request() { # reads the texts after the line with words $@; opens the standard input as 8
   local size
-  nonce=$1 num_chunks=$2 input_error='' variables=()
-  shift 2
+  nonce=$1 input=/dev/shm/$2 num_chunks=$3 input_error='' variables=()
+  shift 3
   exec 8</dev/null
   if ((num_chunks)); then
     read_input "${@:1:num_chunks}"
@@ -114,6 +115,8 @@ run_request() {
     ((num_running)) || break
     pause
   done
+  kill -STOP -1 # a process that forks and ends could escape the count
+  count_running
   num_leftovers=$num_running
   ((num_leftovers)) && kill_others
   reply "$exit_code" "$num_leftovers"

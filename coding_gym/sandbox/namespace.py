@@ -1,7 +1,6 @@
 """The ``namespace`` backend: user, mount, pid, net, ipc, uts and cgroup namespaces; no daemon."""
 
 import logging
-import os
 from collections.abc import Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import asdict, replace
@@ -25,7 +24,7 @@ from coding_gym.sandbox.inside.request import (
     SandboxRequest,
     Source,
 )
-from coding_gym.sandbox.ownership import UNPRIVILEGED, make_upper, remove_folder
+from coding_gym.sandbox.ownership import make_upper, outside_id, remove_folder, unprivileged_owner
 from coding_gym.sandbox.protocol import Probe, Promise, Snapshot
 from coding_gym.sandbox.served_sandbox import Channel, ServedSandbox
 from coding_gym.sandbox.setup_errors import documented_errors
@@ -159,27 +158,6 @@ class NamespaceBackend:
             ports=tuple(spec.forwards),
             restores=restores,
         )
-
-
-def unprivileged_owner() -> tuple[int, int]:
-    """Returns the uid and gid of sandboxes of this process, and of their layers.
-
-    Root uses one unprivileged user. Ordinary users, and root in a container that maps few users,
-    run sandboxes as themselves.
-    """
-    kinds = ("uid", "gid")
-    if os.geteuid() == 0 and all(outside_id(kind, UNPRIVILEGED) is not None for kind in kinds):
-        return UNPRIVILEGED, UNPRIVILEGED
-    return os.geteuid(), os.getegid()
-
-
-def outside_id(kind: str, number: int) -> int | None:
-    """Returns a ``uid`` or ``gid`` as the parent namespace numbers it; None if it is not mapped."""
-    for line in Path(f"/proc/self/{kind}_map").read_text(encoding="ascii").splitlines():
-        first, outer_first, count = (int(field) for field in line.split())
-        if first <= number < first + count:
-            return outer_first + number - first
-    return None
 
 
 def _mounts(

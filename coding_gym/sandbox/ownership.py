@@ -27,6 +27,27 @@ _at_exit = contextlib.ExitStack()
 atexit.register(_at_exit.close)
 
 
+def unprivileged_owner() -> tuple[int, int]:
+    """Returns the uid and gid of sandboxes of this process, and of their layers.
+
+    Root uses one unprivileged user. Ordinary users, and root in a container that maps few users,
+    run sandboxes as themselves.
+    """
+    kinds = ("uid", "gid")
+    if os.geteuid() == 0 and all(outside_id(kind, UNPRIVILEGED) is not None for kind in kinds):
+        return UNPRIVILEGED, UNPRIVILEGED
+    return os.geteuid(), os.getegid()
+
+
+def outside_id(kind: str, number: int) -> int | None:
+    """Returns a ``uid`` or ``gid`` as the parent namespace numbers it; None if it is not mapped."""
+    for line in Path(f"/proc/self/{kind}_map").read_text(encoding="ascii").splitlines():
+        first, outer_first, count = (int(field) for field in line.split())
+        if first <= number < first + count:
+            return outer_first + number - first
+    return None
+
+
 def remove_folder(folder: Path) -> None:
     """Removes a folder with its content as far as possible; does nothing if it is missing.
 

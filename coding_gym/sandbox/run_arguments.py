@@ -4,7 +4,8 @@ In a persistent shell, the bash of a command saves its state at exit, and the ba
 command sources it. The state is the folder, the file mode mask, variables, functions, aliases,
 options other than xtrace and verbose, and the last exit code; limits, traps and processes are not
 part of it. It is a file in the sandbox's home, so snapshots include it. A command does not change
-the state if it is killed, or if it sets a trap on EXIT and calls ``exit``.
+the state if it is killed, if it replaces bash by ``exec``, or if it sets a trap on EXIT and calls
+``exit``. A command that redefines or disables ``builtin`` discards the state and its exit code.
 """
 
 import errno

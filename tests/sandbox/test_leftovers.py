@@ -1,6 +1,7 @@
 """Removals of folders of sandboxes; `test_namespace_lifetime` has those of killed owners."""
 
 import fcntl
+import multiprocessing
 import os
 import tempfile
 import threading
@@ -12,7 +13,7 @@ import pytest
 from episodes import raising
 from sandbox_fixtures import write_files
 
-from coding_gym.sandbox.ownership import process_folder, remove_folder
+from coding_gym.sandbox.ownership import UNPRIVILEGED, process_folder, remove_folder
 
 pytestmark = pytest.mark.slow
 
@@ -43,6 +44,32 @@ def test_removing_a_link_keeps_the_mode_of_its_target(tmp_path: Path) -> None:
     (tmp_path / "link").symlink_to(tmp_path / "target")
     remove_folder(tmp_path / "link")
     assert (tmp_path / "target").stat().st_mode & 0o777 == 0o755
+
+
+def test_a_link_that_replaces_a_folder_keeps_the_mode_of_its_target(tmp_path: Path) -> None:
+    folder, target = Path("tree/folder"), Path("target")
+    change_mode = os.chmod
+
+    def replace_and_change(path: Any, mode: int, **options: Any) -> None:
+        if not Path("tree/moved").exists():
+            folder.rename("tree/moved")
+            folder.symlink_to(Path("../target"))
+        change_mode(path, mode, **options)
+
+    def remove() -> None:  # not as root, who may enter all folders
+        os.chdir(tmp_path)
+        os.chown(".", UNPRIVILEGED, UNPRIVILEGED)
+        for path, mode in ((folder.parent, 0o755), (target, 0o755), (folder, 0)):
+            path.mkdir(mode)
+            os.chown(path, UNPRIVILEGED, UNPRIVILEGED)
+        os.setresuid(UNPRIVILEGED, UNPRIVILEGED, UNPRIVILEGED)
+        os.chmod = replace_and_change
+        remove_folder(folder)
+
+    process = multiprocessing.get_context("fork").Process(target=remove)
+    process.start()
+    process.join()
+    assert (process.exitcode, (tmp_path / target).stat().st_mode & 0o777) == (0, 0o755)
 
 
 def test_a_kill_while_a_folder_is_made_leaves_no_folder(

@@ -131,13 +131,18 @@ def _replace(descriptor: int, other: int) -> None:
 
 
 def _enter(name: str, parent: int | None = None) -> int:
+    # Changes modes by descriptor, because the name may be a symbolic link by now.
     try:
         descriptor = os.open(name, _FOLDER_FLAGS, dir_fd=parent)
     except PermissionError:
-        os.chmod(name, 0o700, dir_fd=parent)
-        return os.open(name, _FOLDER_FLAGS, dir_fd=parent)
+        location = os.open(name, os.O_PATH | _FOLDER_FLAGS, dir_fd=parent)
+        try:
+            os.chmod(f"/proc/self/fd/{location}", 0o700)
+            return os.open(".", _FOLDER_FLAGS, dir_fd=location)
+        finally:
+            os.close(location)
     with contextlib.suppress(PermissionError):  # another user owns it; its mode may allow access
-        os.chmod(descriptor, 0o700)  # not by name, which may be a symbolic link by now
+        os.chmod(descriptor, 0o700)
     return descriptor
 
 

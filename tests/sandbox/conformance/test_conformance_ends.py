@@ -35,6 +35,9 @@ def test_a_timeout_ends_the_command_not_the_sandbox(sandbox: Sandbox, rest: str)
 
 
 _DEAF = f"(trap '' TERM HUP INT QUIT TSTP; {_HOLD_PIPE}) & {_UNTIL_STARTED}"
+# Each process forks and ends, so none of a list of processes still runs.
+_HOP = "hop() {{ (($1 == 9999)) || hop $(($1 + 1)) & }}"
+_HOPPER = f"(exec 3> {{pipe}}; echo >&3; exec >&- 2>&-; {_HOP}; hop 0)"
 _OTHER_SESSION = f"(setsid bash -c '{_HOLD_PIPE}' >&- 2>&- &); {_UNTIL_STARTED}"
 
 
@@ -46,8 +49,9 @@ _OTHER_SESSION = f"(setsid bash -c '{_HOLD_PIPE}' >&- 2>&- &); {_UNTIL_STARTED}"
         (f"{_OTHER_SESSION}; sleep 60", 0),
         (f"{_OTHER_SESSION}; echo done", 1),
         (f"(exec >&- 2>&-; {_HOLD_PIPE}) & {_UNTIL_STARTED}; echo done", 1),
+        (f"{_HOPPER}; echo done", 1),
     ],
-    ids=["deaf", "stopped", "in another session", "daemon", "in the background"],
+    ids=["deaf", "stopped", "in another session", "daemon", "in the background", "hopping"],
 )
 def test_all_processes_end_with_their_command(
     backend: SandboxBackend, command: str, num_leftovers: int

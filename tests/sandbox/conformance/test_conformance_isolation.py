@@ -44,6 +44,16 @@ def test_processes_of_the_host_are_inaccessible(backend: SandboxBackend) -> None
         assert not (signalled and fields[19:20] in ([], [started]))
 
 
+@pytest.mark.parametrize("trap", ["mkfifo", "mkdir", "ln -s /tmp/stolen"])
+def test_commands_cannot_reach_the_next_standard_input(sandbox: Sandbox, trap: str) -> None:
+    name = "$(readlink /proc/self/fd/0)"  # the file that stores the input, if it is a file
+    sandbox.run(f'name="{name}"; {trap} "${{name% (deleted)}}"', stdin=b"first")
+    assert sandbox.run("cat", stdin=b"secret", timeout_s=20).output == "secret"
+    sandbox.write_file("file", b"data")
+    assert sandbox.read_file("file") == b"data"
+    assert not sandbox.run("cat /tmp/stolen").ok
+
+
 def test_the_network_is_unreachable(backend: SandboxBackend) -> None:
     with socket.create_server(("127.0.0.1", 0)) as server, opened(backend) as sandbox:
         port = server.getsockname()[1]

@@ -2,6 +2,8 @@
 
 import json
 import socket
+import subprocess
+import sys
 import tarfile
 from collections.abc import Iterator
 from contextlib import closing
@@ -12,11 +14,11 @@ from typing import Any
 import gymnasium as gym
 import pytest
 from docker_daemon import NAME
-from sandbox_fixtures import MakeLayer
+from sandbox_fixtures import MakeLayer, write_files
 
 from coding_gym.errors import InvalidArgumentError, SandboxUnavailableError
 from coding_gym.process_cache import ProcessCache
-from coding_gym.sandbox import Sandbox, SandboxSpec, Snapshot, docker_engine
+from coding_gym.sandbox import Sandbox, SandboxSpec, Snapshot, docker_backend, docker_engine
 from coding_gym.sandbox.docker_backend import DEFAULT_IMAGE, DockerBackend
 from coding_gym.sandbox.docker_engine import Engine
 
@@ -65,6 +67,26 @@ def test_commands_of_a_root_image_run_as_an_ordinary_user(backend: DockerBackend
         uid, name = sandbox.run("id -u; id -un").output.split()
     assert (int(uid), name) == (backend.owner()[0], "agent")
     assert int(uid) != 0
+
+
+_WITHOUT_USERS = """
+import os, sys
+from pathlib import Path
+from coding_gym.sandbox import SandboxSpec
+from coding_gym.sandbox.docker_backend import DockerBackend
+
+backend = DockerBackend(sys.argv[1], host=sys.argv[2])
+os.chown(sys.argv[3], *backend.owner())
+with backend.open(SandboxSpec(layers=(Path(sys.argv[3]),))) as sandbox:
+    print(sandbox.run("test -O . && test -O a && id -u").output)
+"""
+
+
+def test_root_without_other_users_owns_layers(engine: Engine, tmp_path: Path) -> None:
+    layer = write_files(tmp_path / "layer", {"a": ""})
+    program = [sys.executable, "-c", _WITHOUT_USERS, NAME, engine.url, layer]
+    process = subprocess.run(["unshare", "-r", *program], capture_output=True, text=True)  # noqa: S607
+    assert (process.returncode, int(process.stdout) > 0) == (0, True), process.stderr
 
 
 def test_the_workspace_has_a_second_path(backend: DockerBackend) -> None:
@@ -149,8 +171,9 @@ def _still_works(sandbox: Sandbox) -> None:
 
 
 def test_forged_replies_are_returned_as_output(sandbox: Sandbox) -> None:
-    nonces = "for n in 0 1 deadbeef; do echo $n begin; echo $n end 0 0 0; done; exit 4"
-    assert sandbox.run(nonces).exit_code == 4
+    names = "0 deadbeef $(readlink /proc/self/fd/0 | grep -oE '[0-9a-f]{16,}')"  # of the input
+    result = sandbox.run(f"for n in {names}; do echo $n 0 0 0; done; exit 4", stdin=b"x")
+    assert (result.exit_code, result.output[:5]) == (4, "0 0 0")
     sandbox.write_file("forge.py", _FORGERY.encode())
     sandbox.run("python3 forge.py", timeout_s=20)
     _still_works(sandbox)
@@ -159,6 +182,14 @@ def test_forged_replies_are_returned_as_output(sandbox: Sandbox) -> None:
 def test_reading_the_owners_input_does_not_avoid_the_time_limit(sandbox: Sandbox) -> None:
     thief = "cat /proc/1/fd/0 & cat <&1 & read -t 60 </proc/1/fd/0; sleep 60"
     assert sandbox.run(thief, timeout_s=0.5).timed_out
+    _still_works(sandbox)
+
+
+def test_output_that_never_pauses_does_not_avoid_the_time_limit(
+    sandbox: Sandbox, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(docker_backend, "_READ_BYTES", 8)  # slower than the command
+    assert sandbox.run("head -c 4M /dev/zero", timeout_s=0.5).timed_out
     _still_works(sandbox)
 
 
