@@ -57,8 +57,8 @@ class UnitChoice:
         draw assigns them. The rounds repeat until all have succeeded without a failure in between.
         """
         numbers = range(len(self._candidates))
+        rounds = [*range(self._num_digits()), None]  # of all units, also if some are rejected
         self._verify(numbers)  # rejects most unusable units in one run
-        rounds = [*range(self._num_digits()), None]
         num_verified = 0
         for digit in islice(cycle(rounds), _MAX_ROUNDS):
             if digit is None:
@@ -75,9 +75,7 @@ class UnitChoice:
 
     def _num_digits(self) -> int:
         """Returns how many of the lowest binary digits tell the units of a function apart."""
-        functions = (
-            self._runs.checks[units[0].checks[0]][0] for units in self._candidates if units
-        )
+        functions = (self._runs.checks[units[0].checks[0]][0] for units in self._candidates)
         return (max(Counter(functions).values(), default=1) - 1).bit_length()
 
     def verify_alone(self) -> bool:
