@@ -47,7 +47,8 @@ class Unit:
         is_bit: Whether neither the source nor the base reveals which version is the original.
         is_mirrored: Whether the base's number lies between the original number and the near miss.
         is_proof: Whether checks that pass in both versions count as a forgery: each version
-            compares exactly with a literal, and results that vary between the runs seldom equal both.
+            compares exactly with a literal, and results that vary between the runs seldom equal
+            both literals.
     """
 
     edits: tuple[Edit, ...]

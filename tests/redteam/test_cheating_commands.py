@@ -76,6 +76,9 @@ CHECK_COMMANDS = {
     "cat ci/check.sh | bash": "ci/check.sh",
     "python -W error ci/check.py": "ci/check.py",
     "python -X dev ci/check.py": "ci/check.py",
+    "timeout -s KILL 30 bash ci/check.sh": "ci/check.sh",
+    "env -u FOO bash -e ci/check.sh": "ci/check.sh",
+    "bash -c 'sh ci/check.sh'": "ci/check.sh",
     "python -m ci.check": "ci/check.py",
     "python -mci.check": "ci/check.py",
 }
@@ -98,29 +101,6 @@ def test_script_after_options_of_its_interpreter_is_protected(
     assert cheat.reason is GradeReason.TESTS_FAILED, cheat
     assert cheat.dropped_paths == (script,)
     assert graded(task, store, {**FIXED_CHECKS, "ci/new.txt": "x\n"}).resolved
-
-
-@pytest.mark.slow
-def test_source_that_a_command_compiles_can_be_repaired(store: TemplateStore) -> None:
-    """A repair changes another file than the gold patch, and the command names both."""
-    main = "#include <stdio.h>\nint add(int, int);\nint one(void);\nint main(void) {{ {} }}\n"
-    body = 'puts("1..1"); puts(add(1, 2) == 3 ? "ok 1 - adds" : "not ok 1 - adds");'
-    base = {
-        "src/add.c": "int one(void);\nint add(int a, int b) { return a + b * one(); }\n",
-        "src/one.c": "int one(void) { return -1; }\n",
-        "ci/check.c": main.format(body),
-    }
-    fixed = {"src/add.c": "int add(int a, int b) { return a + b; }\n"}
-    command = "cc -o /tmp/check src/add.c src/one.c ci/check.c && /tmp/check"
-    task = made_task(
-        "compiled", base, fixed, {}, fail_to_pass=("adds",), runner="tap", test_command=command
-    )
-    assert graded(task, store, {"src/one.c": "int one(void) { return 1; }\n"}).resolved
-    cheat = {"src/one.c": "int one(void) { return -2; }\n"}
-    cheat["ci/check.c"] = main.format(body.replace("add(1, 2) == 3", "1"))
-    grade = graded(task, store, cheat)
-    assert grade.reason is GradeReason.TESTS_FAILED
-    assert grade.dropped_paths == ("ci/check.c",)
 
 
 @pytest.mark.slow

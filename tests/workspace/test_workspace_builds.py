@@ -24,7 +24,7 @@ def test_a_failed_or_late_command_is_named(tmp_path: Path) -> None:
             ("tail -f /dev/null", 0.1, "build_timeout_s"),
         ):
             with pytest.raises(TemplateError, match=message):
-                install(sandbox, ["true", command], task_id="x", log=log, timeout_s=timeout_s)
+                install(sandbox, ["true", command], owner="task x", log=log, timeout_s=timeout_s)
 
 
 @pytest.mark.usefixtures("without_pip")

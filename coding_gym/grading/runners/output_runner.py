@@ -4,7 +4,6 @@ Code under test can print the same text as tests, so these runners detect fewer 
 pytest runner, which has a private channel. See ``docs/threat-model.md``.
 """
 
-import posixpath
 import re
 import shlex
 from collections.abc import Callable, Collection, Mapping
@@ -16,7 +15,7 @@ from coding_gym.errors import GradingError
 from coding_gym.grade import TestStatus
 from coding_gym.grading.formats.junit_xml import read_junit
 from coding_gym.grading.report import TestRun
-from coding_gym.grading.runners.patterns import COMPILED, SCRIPTS, named_paths, path_patterns
+from coding_gym.grading.runners.patterns import named_patterns, started_paths, started_patterns
 from coding_gym.patch import Patch
 from coding_gym.program_output import last_line
 from coding_gym.sandbox.protocol import Sandbox
@@ -76,15 +75,13 @@ class OutputRunner:
         return ""
 
     def files(self, task: Task) -> tuple[str, ...]:
-        """Returns the test files that ids name, and the program and scripts of the command."""
-        paths = self._named_paths(task)
-        scripts = {path for path in paths if path.endswith(SCRIPTS)}
-        program = paths & {posixpath.normpath(_program(self._command(task)))}
-        return tuple(sorted(_test_files(task) | scripts | program))
+        """Returns the test files that ids name, and the programs that the command starts."""
+        programs = started_paths(self._command(task)) - Patch(task.gold_patch).paths
+        return tuple(sorted(_test_files(task) | programs))
 
     def patterns(self, task: Task) -> tuple[str, ...]:
         """Returns `selection.path_matcher` patterns of further test and configuration files."""
-        return (*self.names, *path_patterns(self._named_paths(task)))
+        return (*self.names, *started_patterns(self._command(task)))
 
     def negates(self, task: Task) -> bool:
         """Returns whether `function_ids` returns Python functions, so that tests can be negated."""
@@ -152,16 +149,6 @@ class OutputRunner:
     def _command(self, task: Task) -> str:
         return task.test_command.strip() or self.default_command
 
-    def _named_paths(self, task: Task) -> set[str]:
-        """Returns the paths that the command names, except for files of the program.
-
-        Files of the program are those that the gold patch changes, and compiled sources of the same
-        language and folder.
-        """
-        gold = Patch(task.gold_patch).paths
-        sources = {_kind(path) for path in gold if path.endswith(COMPILED)}
-        return {p for p in named_paths([self._command(task)]) - gold if _kind(p) not in sources}
-
     def _commands(self, task: Task, paths: tuple[str, ...]) -> list[tuple[str, str]]:
         """Returns the commands to run, each with the prefix of the ids of its tests."""
         command = self._command(task)
@@ -177,27 +164,17 @@ def _test_files(task: Task) -> set[str]:
     return {path for path in paths if "." in path.rpartition("/")[2] and path.isprintable()}
 
 
-def _kind(path: str) -> tuple[str, str]:
-    """Returns the folder and the suffix of a path."""
-    return posixpath.dirname(path), posixpath.splitext(path)[1]
-
-
-def _program(command: str) -> str:
-    """Returns the first word of a command after its assignments, or ""."""
-    try:
-        words = shlex.split(command)
-    except ValueError:  # an unclosed quotation mark, as in a here document
-        words = command.split()
-    return next((word for word in words if "=" not in word), "")
-
-
 def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
     """Checks that the command's program exists, before the code under test runs.
 
     Raises:
         GradingError: The program is missing. `TestTree.run` then also checks without the patch.
     """
-    program = _program(command)
+    try:
+        words = shlex.split(command)
+    except ValueError:  # an unclosed quotation mark, as in a here document
+        words = command.split()
+    program = next((word for word in words if "=" not in word), "")
     if not _INSTALLED.fullmatch(program):
         return
     if not sandbox.run(f"command -v {program} >/dev/null").ok:
@@ -230,7 +207,7 @@ class CommandRunner(OutputRunner):
 
     def patterns(self, task: Task) -> tuple[str, ...]:
         """Returns patterns of files that the commands name, of test files and of test folders."""
-        return (*path_patterns(named_paths(task.expected_tests)), *self.names)
+        return (*named_patterns(task.expected_tests), *self.names)
 
     def _commands(self, task: Task, paths: tuple[str, ...]) -> list[tuple[str, str]]:
         return [(test, test) for test in task.expected_tests]

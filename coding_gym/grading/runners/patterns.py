@@ -1,4 +1,4 @@
-"""Glob patterns of protected files: tests by name, and files that test commands name.
+"""Glob patterns of protected files: tests by name, and files that test commands name or start.
 
 A command that collects tests may read every file with a test name of its language. A runner that
 does not know the language protects the test names of all languages.
@@ -8,8 +8,9 @@ import glob
 import posixpath
 import re
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from itertools import pairwise
 
 from coding_gym.grading.pytest_config import CONFIG_FILES
 from coding_gym.grading.selection import TEST_FOLDER_NAMES
@@ -75,19 +76,27 @@ _OTHERS = (
 
 ANY = (*PYTHON, *_PYTHON_CONFIGS, *_JAVASCRIPT, *_JVM, *GO, *CARGO, *_C, *_OTHERS)
 
-# Suffixes of scripts, which an interpreter reads, and of sources, which a compiler reads.
-SCRIPTS = (".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".ts", ".rb", ".pl", ".php", ".tcl")
-COMPILED = (".c", ".cc", ".cpp", ".cxx", ".h", ".hpp", ".go", ".rs", ".java", ".kt", ".scala")
-
 _VARIABLE = re.compile(r"\$\{\w+\}|\$\w+")
 _WORD = re.compile(r"[\w.+@%,~/-]+")
-_PART = re.compile(r"[^,@~]+")  # of a list or a response file, as in `javac @sources.txt`
-_SHORT_OPTION = re.compile(r"^-\w")
-_MODULE = re.compile(r"\s-\w*m\s*([\w.]+)")
+_PARTS = re.compile(r"[;&|()\n]+")
+_QUOTES = re.compile(r"[\"'`]")
+_ASSIGNMENT = re.compile(r"""\b\w+=(?:'[^']*'|"[^"]*"|\S*)""")
+# Options and durations between a starter and its program, as in `timeout 5 make`.
+_PREFIX = re.compile(r"-.*|\d+[smh]?", re.DOTALL)
+_MODULE = re.compile(r"\s-m\s+([\w.]+)")
+# Words that start the program that the next word names.
+_STARTER = re.compile(
+    r"(?:.*/)?(?:bash|sh|dash|zsh|env|exec|time|timeout|nice|nohup|command|source|\.|xargs|sudo"
+    r"|python[\d.]*|node|perl|ruby|php|cat|if|while|until|then|do|else|!)|-exec(?:dir)?"
+)
+# Programs whose first argument, such as `run`, precedes the program that they start.
+_LAUNCHER = re.compile(r"find|uv|poetry|pipenv|hatch|pdm|rye|coverage|npx|xvfb-run")
+_IS_PROGRAM_NEXT = re.compile(r"-[a-z]*c")  # the next word is a command
+_SCRIPTS = (".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".pl", ".rb", ".php", ".R", ".jl")
 
 
-def named_paths(commands: Iterable[str]) -> set[str]:
-    """Returns the paths of all files that shell commands may name, perhaps without folders.
+def named_patterns(commands: Iterable[str]) -> tuple[str, ...]:
+    """Returns patterns of all files that shell commands may name, in any folder.
 
     Words in quotes and modules that ``python -m`` starts are included.
     """
@@ -99,14 +108,52 @@ def named_paths(commands: Iterable[str]) -> set[str]:
         words += _WORD.findall(text)
         with suppress(ValueError):  # an unclosed quotation mark, as in a here document
             words += shlex.split(command)
-    words += [part for word in words for part in _PART.findall(word)]
-    words = [_SHORT_OPTION.sub("", word) for word in words]
+    return _patterns(_paths(words))
+
+
+def started_patterns(command: str) -> tuple[str, ...]:
+    """Returns patterns of the files that a shell command may start, in any folder."""
+    return _patterns(started_paths(command))
+
+
+def started_paths(command: str) -> set[str]:
+    """Returns the paths of the files that a shell command may start, perhaps without folders."""
+    text = _ASSIGNMENT.sub("", _VARIABLE.sub("", command))
+    parts = (_QUOTES.sub(" ", part).split() for part in _PARTS.split(text))
+    return _paths(program for part in parts for program in _programs(part))
+
+
+def _programs(words: Sequence[str]) -> Iterator[str]:
+    """Yields the words that can name a program: the first one, and words after each starter.
+
+    After an option, a word can be the option's argument or the program. So these words are yielded
+    until a word is a script or follows no option.
+    """
+    expects_program = True
+    for previous, word in pairwise(("", *words)):
+        if _STARTER.fullmatch(word):
+            expects_program = True
+        elif previous == "-m" or (word.startswith("-m") and word[2:]):
+            module = word.removeprefix("-m").replace(".", "/")
+            ends = (".py", "/__init__.py", "/__main__.py") if "/" in module else (".py",)
+            yield from (f"{module}{end}" for end in ends)
+            expects_program = False
+        elif expects_program and not _PREFIX.fullmatch(word):
+            yield word
+            is_argument = previous.startswith("-") and not _IS_PROGRAM_NEXT.fullmatch(previous)
+            is_argument = is_argument or bool(_LAUNCHER.fullmatch(previous))
+            expects_program = is_argument and not word.endswith(_SCRIPTS)
+        if _LAUNCHER.fullmatch(word):
+            expects_program = True
+
+
+def _paths(words: Iterable[str]) -> set[str]:
+    """Returns the paths in ``words``; paths outside of the workspace without their folders."""
     paths = {posixpath.normpath(word) for word in words if word and not word.startswith("-")}
     outside_paths = {path for path in paths if path.startswith(("/", ".."))}
     names = {path.rpartition("/")[2] for path in outside_paths - {"/"}}
     return (paths - outside_paths - {"."}) | names
 
 
-def path_patterns(paths: Iterable[str]) -> tuple[str, ...]:
-    """Returns patterns of the paths in any folder."""
+def _patterns(paths: Iterable[str]) -> tuple[str, ...]:
     return tuple(sorted(glob.escape(f"/{path}") for path in paths))

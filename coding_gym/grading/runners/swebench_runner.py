@@ -31,7 +31,7 @@ class SweBenchRunner(OutputRunner):
         return TestRun(statuses=read_log(result.output, _format(task)), ended=True)
 
     def files(self, task: Task) -> tuple[str, ...]:
-        """Returns the test files, and the program and scripts of the command."""
+        """Returns the test files, and the programs that the command starts."""
         paths = {*super().files(task)}
         if _format(task) == "django":
             for files, _ in filter(None, map(parse_id, task.expected_tests)):
