@@ -23,7 +23,7 @@ the server rejects the request (key, parameters, content policy); a retry does n
 """
 
 LASTING_ERROR_CLASSES = ("model", "agent", "refused")
-"""The `ERROR_CLASSES` whose cause would end all further episodes, so trainers stop."""
+"""The `ERROR_CLASSES` whose cause affects all episodes, so trainers stop."""
 
 Message = dict[str, Any]
 """One chat message in OpenAI's form: ``role``, ``content``, and optionally ``tool_calls`` or
@@ -77,7 +77,7 @@ class Turn(JsonRecord):
         exact: Whether ``token_ids`` are the sampled ids.
         logprobs: Log-probability per id (natural logarithm), or None.
         carries_calls: Whether a server or trainer had parsed the calls; ``action`` is then the text
-            without them.
+            without the calls.
         is_cut: Whether a length limit truncated the action.
         weight_version: Version of the weights that sampled the action, or None.
         calls: The tool calls of the action.
@@ -125,7 +125,7 @@ class Turn(JsonRecord):
         """Returns the reply of the turn, to play it again.
 
         Args:
-            reasoning: The reasoning in the message of the reply, which the turn does not have.
+            reasoning: The reasoning; it is in the message of the reply and not in the turn.
         """
         return Completion(
             self.action,

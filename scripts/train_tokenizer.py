@@ -3,8 +3,8 @@
     python scripts/train_tokenizer.py [--output FILE]
 
 The text is every source file of the standard library without its tests, in sorted order, and each
-docstring once more without its indentation, so that the share of prose is closer to that of problem
-statements. The same Python release gives the same file, byte for byte.
+docstring once more without its indentation, so that the share of prose is closer to the share in
+problem statements. The same Python release gives the same file, byte for byte.
 """
 
 import argparse

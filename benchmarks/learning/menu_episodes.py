@@ -56,7 +56,7 @@ def random_choice(observation: Observation, draws: np.random.Generator) -> int:
 
 
 def in_order(observation: Observation, _: np.random.Generator) -> int:
-    """Tries the candidates in order, and submits the first that passes all visible tests.
+    """Tries the candidates in order; submits the first candidate with which all visible tests pass.
 
     This is the search of the agent ``template-repair``, limited by the turns of an episode.
     """

@@ -35,7 +35,7 @@ class RepairAction(Action):
 
     Attributes:
         text: The reply, with tool calls in the environment's tool format.
-        stop: If not "", the episode ends with this reason instead of the reply, and is graded.
+        stop: The reason to end and grade the episode without playing ``text``, or "".
     """
 
     text: str = ""

@@ -16,7 +16,7 @@ def training_example(trajectory: Trajectory, *, include_inexact: bool = False) -
     """Returns a whole episode as one sample of token ids, ready for TRL.
 
     - ``prompt_ids``: system prompt with tools, task, and the generation prompt.
-    - ``completion_ids``: the replies, and between them the results of tools, in the layout of
+    - ``completion_ids``: the replies, and between them the results of tools, in the form of
       `TranscriptObservation`; ends with the last reply.
     - ``env_mask``: the loss mask, by TRL's name: 1 on ids that the policy sampled.
     - ``logprobs``: one per completion id, 0.0 at mask 0; None if a sampled id has no value.

@@ -75,7 +75,7 @@ def get_player(
     prices: Mapping[str, float] | None = None,
     model_timeout_s: float | None = None,
 ) -> Player:
-    """Returns an agent for a run.
+    """Returns the player of an agent.
 
     If an agent has no more actions, the episode is stopped and graded.
 

@@ -159,7 +159,7 @@ class CaptureEndpoint:
         self.path = folder / "socket"
         self._requests, self._grace_s = requests, grace_s
         self._reading = asyncio.Semaphore(_MAX_READS)
-        self._connections: set[asyncio.Task[None]] = set()  # the forwarder limits them
+        self._connections: set[asyncio.Task[None]] = set()  # the forwarder limits their number
 
     async def __aenter__(self) -> Self:
         with short_path(self.path) as name:

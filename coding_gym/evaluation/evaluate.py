@@ -71,7 +71,7 @@ def evaluate(
             of tasks or rows; by default ``"bundled"``.
         episode: Arguments of `EpisodeConfig.from_config` except ``tasks``, such as ``toolset``.
             ``challenge`` is ``"passed"`` by default, so that grades name each failing test;
-            ``tokenizer`` is that of the agent's model if the model runs in this process.
+            the default of ``tokenizer`` is the tokenizer of a model that runs in this process.
         attempts: Number of attempts per task; by default 1.
         seed: Seed of the run, by default 0. An attempt's seed is derived from this seed, the task
             and the number of the attempt.

@@ -154,4 +154,4 @@ UNEXPLAINED: Mapping[str, str] = MappingProxyType(
         "template": "a call as the model's chat template has it",
     }
 )
-"""A call in each format whose tools a server or a chat template explains, not the system prompt."""
+"""An example of each format that the system prompt does not explain; a server or template does."""

@@ -6,7 +6,7 @@
 | ``hf:/path/to/folder``, ``hf:/path/tokenizer.json`` | a Hugging Face tokenizer on disk |
 | ``hf:org/name`` | a tokenizer in the local Hugging Face cache; never downloaded |
 
-tiktoken and transformers are imported at first use, because both take long to import.
+tiktoken and transformers are imported at first use, because the imports are slow.
 """
 
 import base64

@@ -13,7 +13,7 @@ from coding_gym.optional import import_extra
 from coding_gym.task import Task
 
 # An episode that loses this many actors raises an error, because the episode is the probable cause,
-# for instance by exhausting memory. With a smaller number, unrelated losses would raise it too.
+# for instance by exhausting memory. With a smaller number, unrelated losses would do so, too.
 _MAX_LOSSES = 5
 
 _KEY = "OPENAI_API_KEY"
@@ -21,7 +21,7 @@ _MAX_EXTRA_LOAD = 1.0  # episodes per CPU, above the node with the fewest
 
 
 class LostNodeError(SandboxError):
-    """The node of an episode, or the actor on it, died."""
+    """The node of an episode, or the actor on the node, died."""
 
 
 @dataclass(slots=True, eq=False)
@@ -113,15 +113,15 @@ class RayNodes:
                 raise
 
     def call(self, node: Node, index: int, function: Callable[[Any], Any]) -> Any:
-        """Applies a function to an object on a node, waits, and returns its result.
+        """Applies a function to an object on a node, and returns the function's result.
 
         Args:
             node: The node.
-            index: The number of the object, which is created at its first use.
+            index: The number of the object; the node creates the object at the first call.
             function: The function.
 
         Raises:
-            LostNodeError: The node, or the actor on it, died; `place` starts a new actor.
+            LostNodeError: The node, or the actor on the node, died; `place` starts a new actor.
             Exception: The function raised it.
         """
         errors = self.ray.exceptions

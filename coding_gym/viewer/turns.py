@@ -57,7 +57,7 @@ def argument_text(value: object) -> str:
 
 
 def outcome(record: Trajectory) -> str:
-    """Returns the outcome in a word; "hacked" and "impossible" are those of impossible tasks."""
+    """Returns the outcome in a word; "hacked" and "impossible" are for impossible tasks."""
     if record.error_class:
         return "error"
     if record.grade is None:

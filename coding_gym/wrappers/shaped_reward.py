@@ -55,8 +55,8 @@ class ShapedReward(
             the grade need a ``grading`` other than ``"none"``.
         parts: A list of ``{"name": "file_match", "weight": 0.1}``. A negative weight is a penalty.
         gamma: The discount of the training, above 0 and at most 1, for ``visible_tests``. Below 1
-            the undiscounted sum of its parts is not 0; their bound, which counts in the sum of the
-            weights, grows with the env's ``max_turns``.
+            the undiscounted sum of its parts is not 0; the bound of this sum, which counts in the
+            sum of the weights, grows with the env's ``max_turns``.
 
     Raises:
         InvalidArgumentError, UnknownNameError: An argument is invalid, or does not match the env.

@@ -3,8 +3,8 @@
     pip install skyrl-gym -e .    # in a clone, with SkyRL's trainer installed
     environment: {env_class: coding_repair, skyrl_gym: {coding_repair: {tool_format: hermes}}}
 
-Import this file in the Ray task of your entry point: it registers the environment. Rows are those
-of `coding_gym.adapters.trl.prompt_rows`, with a column ``env_class`` of ``coding_repair``.
+Import this file in the Ray task of your entry point: it registers the environment. Add a column
+``env_class`` of ``coding_repair`` to the rows of `coding_gym.adapters.trl.prompt_rows`.
 """
 
 from collections.abc import Mapping

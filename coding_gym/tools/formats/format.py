@@ -55,11 +55,11 @@ class Format:
     Attributes:
         name: A value of ``tool_format``.
         body: The reader: ``json``, ``channels`` (Harmony), ``tags``, ``python``,
-            ``gemma``, ``block`` (of bash) or ``template`` (the tokenizer's own).
+            ``gemma``, ``block`` (of bash) or ``template`` (the tokenizer's response template).
         opens: Pattern of the mark before one or several calls. For the reader ``tags`` it has one
             group, the tool's name.
-        head: Pattern of the text from this mark to the body, with the groups ``name`` and ``id`` if
-            these precede the arguments.
+        head: Pattern of the text from the opening mark to the body, with the groups ``name`` and
+            ``id`` if these precede the arguments.
         closes: Pattern of the mark after the body, or "". After JSON the mark of the last call can
             be missing, because servers remove stop strings.
         section: Pattern of the marks around all calls.
