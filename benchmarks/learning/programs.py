@@ -6,8 +6,8 @@ The programs are part of this package, or are source distributions with tests, w
 ``bugs.json.gz`` has the edits of each bug, the failing tests, and the hidden tests:
 half of the failing test functions, as `coding-gym tasks synthesize --show-failing` chose them. The
 agent sees the other half, of which the issue names up to three. The grader confirmed every bug when
-the file was made; see `docs/synthesis.md`. Excluded are tests that fail without any bug, and doctests,
-which policies can edit. ``train.jsonl`` has the tasks of three quarters of the programs,
+the file was made; see `docs/synthesis.md`. The lists exclude doctests, which policies can edit, and
+tests that fail without any bug. ``train.jsonl`` has the tasks of three quarters of the programs,
 ``test.jsonl`` the tasks of the other programs; a digest of a program's name selects the file.
 """
 

@@ -157,7 +157,7 @@ class RepairServer(GymnasiumServer):
         if self.config.run_golden:
             for reply in gold(session.unwrapped.episode):
                 session.step(reply)
-                if session.ended:  # at a limit, which closes the sandbox
+                if session.ended:  # a limit has closed the sandbox
                     break
             session.finish("the gold patch is applied")
             return

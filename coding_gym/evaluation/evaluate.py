@@ -83,7 +83,7 @@ def evaluate(
         ray: The address of a Ray cluster whose nodes play the attempts, such as ``"auto"``; see
             `coding_gym.rollout.ray_runner.RayRunner`. By default this machine plays all attempts.
         images_window: Number of task images to pull at a time during the run; an image is removed
-            after the last attempt that needs it. By default all images must be present.
+            after the last attempt that uses it. By default all images must be present.
         resume: Whether to continue the run in ``out``.
         on_start: Called before the first episode with the runner, the number of attempts of the
             whole run, and the outcomes in the folder.

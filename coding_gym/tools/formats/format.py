@@ -17,7 +17,7 @@ class ParsedAction:
         calls: The tool calls in order, with unique ids. A call with unreadable arguments has its
             ``error`` set.
         text: The reply without its calls: the ``content`` of an OpenAI message, or the text with
-            its reasoning.
+            the reasoning.
         error: The format error of an unreadable reply, in one line: the position, the rule and the
             expected form; otherwise "".
         reasoning: The ``reasoning_content`` or ``reasoning`` of an OpenAI message, or the analysis
