@@ -55,7 +55,7 @@ class GitTree:
 
 @dataclass(frozen=True, slots=True)
 class ImageTree:
-    """The tree that the task's image has at its ``image_path``, without its history.
+    """The tree at ``image_path`` in the task's image, without its history.
 
     Attributes:
         reverse_patch: As in `FolderTree`.

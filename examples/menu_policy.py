@@ -40,7 +40,7 @@ class MenuNetwork(nn.Module):
     All slots of all programs share these weights. Each fixed action is a kind of action; one more
     kind is "try a candidate". The probability of a candidate is the probability of this kind times
     the candidate's probability among the available candidates. So an untrained policy tries
-    candidates about as often as it submits, however many candidates there are.
+    candidates about as often as it submits, for any number of candidates.
 
     Shapes: B observations, K candidates with F features, R menu values, H = ``hidden_dim``; all
     tensors are float32.

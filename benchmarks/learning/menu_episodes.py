@@ -148,7 +148,7 @@ def _visit(
     workers: int,
     max_turns: int,
 ) -> Iterator[T]:
-    """Yields the result of a function for each task of a file, and of an env of this task."""
+    """Yields the result of a function for each task of a file and an env with the task."""
 
     def visit_task(task: Task) -> T:
         settings = {**ENV_KWARGS, "max_turns": max_turns, "task_ids": [task.task_id]}

@@ -31,7 +31,7 @@ INSTRUCTION = (
     "Repair the problem that this report describes. A reply without a tool call ends the work.\n\n"
 )
 
-_FORMAT = "auto"  # TRL parses the policy's calls, and its chat template explains their format
+_FORMAT = "auto"  # TRL parses the calls, and the model's chat template explains the format
 
 
 class Rollout:

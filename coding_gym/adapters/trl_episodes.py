@@ -12,8 +12,8 @@
 The environment parses the calls, in any of its tool formats, and reports a malformed call to the
 policy. Commands and grades of a batch run at the same time.
 
-The model generates in this process, as in TRL without vLLM; several processes can train it with
-DDP. With vLLM, DeepSpeed or FSDP use `coding_gym.adapters.trl.environment_factory`.
+The model generates in this process, as in TRL without vLLM; several processes can train the
+model with DDP. With vLLM, DeepSpeed or FSDP use `coding_gym.adapters.trl.environment_factory`.
 """
 
 import shutil

@@ -36,7 +36,7 @@ INFO = "coding_repair"  # the key of ``Session.summary`` in ``trace.info``
 
 
 class RepairState(vf.State):
-    """The state of a rollout: the `Session` of its episode, which is not part of records."""
+    """The state of a rollout; the `Session` of the episode is not part of records."""
 
     session: Any = None
 

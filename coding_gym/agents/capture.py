@@ -29,7 +29,7 @@ from coding_gym.sandbox.ownership import make_folder, remove_folder
 from coding_gym.trajectory import Message, StopReason
 
 _MAX_BODY_BYTES = 8 << 20
-# Since Python 3.13, closing a server removes its socket by the short path, which is then invalid.
+# Since Python 3.13, `Server.close` removes the socket by the short path, which is then invalid.
 _KEEP_SOCKET: dict[str, Any] = {} if sys.version_info < (3, 13) else {"cleanup_socket": False}
 _MAX_READS = 4  # requests parsed at the same time; parsed JSON takes 20 times its size
 _PARSE_ERRORS = (ValueError, TypeError, KeyError, AttributeError, RecursionError)

@@ -130,7 +130,7 @@ class LocalChat:
         return reply
 
     def _prompt(self, messages: list[Message], tools: Tools) -> list[int]:
-        """Returns the ids of a chat, which begin with the ids of the longest earlier chat in it."""
+        """Returns the ids of a chat; reuses the ids of the longest earlier chat in the messages."""
         length, number = self._past_chats.find(messages)
         past_tools, past_reply = (None, None) if number is None else self._past_replies[number]
         if past_tools != tools:

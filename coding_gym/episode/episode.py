@@ -101,8 +101,8 @@ class Episode:
         split_tokens: Control tokens that the caller splits in observations by `neutralise`; the
             episode joins them in arguments of calls before a call runs.
         prediction: A patch to grade instead of the tree, or None.
-        model_calls: The requests to the model so far, without the ids of prompts; also those whose
-            turn was discarded, and those of a harness that did not wait for the reply.
+        model_calls: The requests to the model so far, without the ids of prompts; also requests
+            whose turn was discarded, and requests of a harness that disconnected before the reply.
         num_prefix_breaks: As in `Trajectory`.
         opening: The messages before the first turn; empty before `start`.
         stop_reason: The reason why the episode ended; None before the end.
@@ -225,7 +225,7 @@ class Episode:
         if snapshot.task != self.task:
             raise EpisodeError(
                 f"the snapshot is of task {snapshot.task.task_id}, but this episode has task "
-                f"{self.task.task_id} or other content of it; create the episode with snapshot.task"
+                f"{self.task.task_id} or a changed task; create the episode with snapshot.task"
             )
         self._open(partial(self.config.open, self.task, files=snapshot.files))
         self.opening, self._turns = snapshot.opening, list(snapshot.turns)
@@ -373,7 +373,7 @@ class Episode:
     ) -> Turn:
         """Records a reply to a harness as a turn, without running its calls.
 
-        The results of a turn are those in the first prompt that continues its chat.
+        The results of a turn are read from the first prompt that continues the chat of the turn.
 
         Args:
             reply: The reply.

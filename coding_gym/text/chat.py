@@ -177,7 +177,7 @@ class Chat:
 
     def _break_look_alikes(self, content: str) -> list[str]:
         """Splits a content within each look-alike, so that no look-alike becomes a single id."""
-        if not self._layout.look_alikes:  # without this, the search takes as long as the encoding
+        if not self._layout.look_alikes:  # the search takes as long as the encoding
             return [content]
         cuts = [0, *(match.end() for match in self._look_alike.finditer(content)), None]
         return [content[start:end] for start, end in pairwise(cuts)]

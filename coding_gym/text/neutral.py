@@ -3,7 +3,7 @@
 Servers and trainers encode a chat template's output as a whole, so a file that contains
 ``<|im_end|>`` would end the message that quotes the file. A zero-width space after the first
 character of each control token makes the token plain text that looks the same. Chats that
-`coding_gym.text.chat` encodes need no such space: a content there never becomes a control token.
+`coding_gym.text.chat` encodes need no zero-width space: contents never become control tokens.
 """
 
 import re

@@ -224,7 +224,7 @@ class RayNodes:
 
 
 class _Worker:
-    """The actor on a node; it applies functions to objects, each created at its first use.
+    """The actor on a node: applies functions to objects, each created at the first call.
 
     Args:
         pickled: The function that creates an object, by cloudpickle.

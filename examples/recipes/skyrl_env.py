@@ -37,7 +37,7 @@ class RepairTextEnv(BaseTextEnv):
         return self._session.messages or prompt, self._session.summary()
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
-        """Plays one reply; skip an episode whose metadata has ``mask_sample`` set."""
+        """Plays one reply; skip the episode if ``mask_sample`` is set in its metadata."""
         session = self._session
         if not session.ended:  # `init` ends the episode if no sandbox could be opened
             session.step(action)
