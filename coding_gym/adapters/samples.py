@@ -94,9 +94,9 @@ def _encoded_example(trajectory: Trajectory, include_inexact: bool) -> dict[str,
 def segments(trajectory: Trajectory) -> list[dict[str, Any]]:
     """Returns an episode as samples of token ids, one per segment; most episodes are one segment.
 
-    A prompt that begins with all ids of a segment continues this segment; new ids have
-    mask 0. Any other prompt begins a new segment, for example after an agent summarised its
-    history. Replies without ids, or without the ids of their prompt, are skipped.
+    A prompt that begins with all ids of a segment continues this segment; new ids have mask
+    0. Any other prompt begins a new segment, for example after an agent summarised its history.
+    Replies without ids, or without the ids of their prompt, are skipped.
 
     Returns:
         For each segment ``prompt_ids``, ``completion_ids``, ``env_mask`` (1 on ids that were
