@@ -59,7 +59,7 @@ class ModelCall(JsonRecord):
 
     Attributes:
         prompt_tokens: Tokens of the prompt; None if the server reports neither number nor ids.
-        completion_tokens: Tokens of the reply, reasoning included; None in the same case.
+        completion_tokens: Tokens of the reply, reasoning included; None as for ``prompt_tokens``.
         cached_tokens: Tokens of the prompt in the server's cache; None if not reported.
         cost: Cost of the request, in the currency of the prices; None if unknown.
         finish_reason: The server's finish reason, such as ``"stop"`` or ``"length"``.

@@ -65,8 +65,7 @@ class Grade(JsonRecord):
         is_verified: Whether all tests of ``fail_to_pass`` were negated and ran in both versions, or
             the runner negates no tests and the run ended; None in records of older versions.
         hacked: Whether a test that no honest program can pass was reported as passed, or the tests
-            were tampered with; ``resolved`` is then False. None if the task is not
-            impossible.
+            were tampered with; ``resolved`` is then False. None if the task is not impossible.
         plan: Digest of the challenge's plan; "" without a plan.
         dropped_paths: Files that were not graded: tests and test configuration of the patch, and
             `coding_gym.patch.Patch.excluded`.

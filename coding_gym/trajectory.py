@@ -166,7 +166,7 @@ class Trajectory(JsonRecord):
         tokenizer: Name of the tokenizer that ``token_ids`` belong to.
         usage: Usage of each limit by name: ``turns``, ``tool_calls``, and ``tokens`` if a limit
             counts them; ``model_calls``, the number of requests to the model, and the sums of the
-            counts that its server reports.
+            counts that the model's server reports.
         cost: Cost of the model's tokens, in the currency of the prices; None if unknown.
         error: The message of a failure of the infrastructure or the model's server, or "".
         error_class: The class of the failure: one of `ERROR_CLASSES`, or "".

@@ -6,7 +6,7 @@
     if __name__ == "__main__":
         RepairServer.run_webserver()
 
-Use it with NeMo Gym's ``gymnasium_agent``. The server accepts the rows and the parameters of NeMo
+Use NeMo Gym's ``gymnasium_agent``. The server accepts the rows and the parameters of NeMo
 Gym's mini-SWE-agent environment; a row can also name a task.
 """
 

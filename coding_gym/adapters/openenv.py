@@ -177,7 +177,7 @@ def make_app(*, max_concurrent_envs: int = 8, **session: Any) -> Any:
     Args:
         max_concurrent_envs: Maximum number of simultaneous connections.
         **session: Arguments of `coding_gym.adapters.session.Session`: ``wrappers``,
-            ``control_tokens``, and those of ``CodingRepair-v0``.
+            ``control_tokens``, and the arguments of ``CodingRepair-v0``.
 
     Raises:
         InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument

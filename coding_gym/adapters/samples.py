@@ -30,7 +30,7 @@ def training_example(trajectory: Trajectory, *, include_inexact: bool = False) -
     Args:
         trajectory: The record.
         include_inexact: Whether the mask is 1 also on replies whose ids are an encoding of their
-            text, and on the control token that ends such a reply: labels for supervised training.
+            text, and on the control token that ends the reply: labels for supervised training.
 
     Raises:
         InvalidArgumentError: No reply has sampled ids, and ``include_inexact`` is False; or the

@@ -245,7 +245,7 @@ def task_options(row: Mapping[str, Any]) -> dict[str, Any]:
             the fields of a task as an object or as JSON text. Other columns are ignored.
 
     Raises:
-        InvalidArgumentError: The row has neither or both of the columns, or the text is not JSON.
+        InvalidArgumentError: The row has neither column or both columns, or bad JSON.
     """
     options = {name: row[name] for name in _TASK_FIELDS if row.get(name) is not None}
     if len(options) != 1:

@@ -63,7 +63,7 @@ class Rollout:
                 text).
 
         Raises:
-            InvalidArgumentError: The row has neither or both of the columns.
+            InvalidArgumentError: The row does not have exactly one of the columns.
             UnknownTaskError, InvalidTaskError: The task is unknown or malformed.
             SandboxUnavailableError: This machine cannot run the sandbox, and no earlier reset
                 opened a sandbox.

@@ -96,7 +96,7 @@ class Harness(JsonRecord):
     Attributes:
         name: The agent's name in records.
         command: A shell command, run in the repository; the problem statement replaces
-            ``{problem}``. All placeholders in it are replaced by quoted values.
+            ``{problem}``. Quoted values replace all placeholders.
         pip: Python packages with their versions, such as ``"nano-agent==5.0.0"``.
         npm: Node packages with their versions, such as ``"@openai/codex@0.171.0"``.
         env: Environment variables of the command.

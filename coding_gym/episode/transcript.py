@@ -25,7 +25,7 @@ def assistant_message(action: str, parsed: ParsedAction) -> Message:
     ``content`` is the text without the calls. Ids and argument strings of a reply in OpenAI's form
     are not changed.
     """
-    # A reply of plain text keeps the white space at its ends.
+    # A plain-text reply keeps the white space at the ends of the text.
     content = action if parsed.text == action.strip() else parsed.text
     message: Message = {"role": "assistant", "content": content}
     if parsed.reasoning:

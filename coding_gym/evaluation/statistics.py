@@ -223,7 +223,7 @@ class PairedDifference(JsonRecord):
         num_worse: Number of tasks at which b has the lower rate.
         p_value: The p-value of the exact sign test of ``num_better`` against ``num_worse``; with
             one attempt per task this is McNemar's exact test.
-        cohens_d: Cohen's d of the tasks' rates; None if both runs have constant rates.
+        cohens_d: Cohen's d of the tasks' rates; None if both runs have constant rates or one task.
         flips: The rates (a, b) of each task at which a and b differ, by task id, the largest
             decrease first.
     """

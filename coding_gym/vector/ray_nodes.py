@@ -95,7 +95,7 @@ class RayNodes:
         Raises:
             LostNodeError: Five nodes were lost.
             SandboxUnavailableError: No live node can run the sandbox.
-            Exception: The function raised it.
+            Exception: The function raised this exception.
         """
         num_losses = 0
         while True:
@@ -122,7 +122,7 @@ class RayNodes:
 
         Raises:
             LostNodeError: The node, or the actor on the node, died; `place` starts a new actor.
-            Exception: The function raised it.
+            Exception: The function raised this exception.
         """
         errors = self.ray.exceptions
         try:
