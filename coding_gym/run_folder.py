@@ -198,7 +198,7 @@ class RunFolder:
         """
         lock = filelock.FileLock(self.path / LOCK)
         try:
-            lock.acquire(timeout=0.5)  # a viewer locks it for a short time
+            lock.acquire(timeout=0.5)  # a viewer locks the file for a short time
         except filelock.Timeout:
             raise InvalidArgumentError(
                 f"another process writes to {self.path}; wait for its end, or name another folder"

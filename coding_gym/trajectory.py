@@ -60,7 +60,7 @@ class StopReason(StrEnum):
 
     @property
     def is_infrastructure_failure(self) -> bool:
-        """Whether an infrastructure failure ended the episode; its sample should be masked."""
+        """Whether an infrastructure failure ended the episode, whose sample should be masked."""
         return bool(self.error_class)
 
 

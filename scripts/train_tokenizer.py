@@ -1,4 +1,4 @@
-"""Trains the bundled vocabulary on the standard library of the interpreter that runs this.
+"""Trains the bundled vocabulary on the standard library of the interpreter that runs this script.
 
     python scripts/train_tokenizer.py [--output FILE]
 

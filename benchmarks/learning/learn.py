@@ -168,7 +168,7 @@ def rate(seeds: list[Counts]) -> tuple[float, float, float]:
 
 
 def run_all(options: argparse.Namespace) -> None:
-    """Explores, plays the baselines, and trains; adds each line of results when it is complete."""
+    """Explores, plays the baselines, and trains; each result is added immediately."""
     train, test = (subset(options.bench, split, options.each) for split in SPLITS)
     append_line(options.results, run_exploration(train, test))
     append_line(options.results, run_baselines(test))

@@ -45,7 +45,7 @@ Bug = Mapping[str, Any]
 
 
 def split_of(name: str) -> str:
-    """Returns the split of a program; it depends only on the name."""
+    """Returns the split of a program; the split depends only on the name."""
     digest = hashlib.sha256(name.encode()).digest()
     return "test" if digest[0] % _TEST_SHARE == 0 else "train"
 

@@ -113,7 +113,7 @@ class RepairServer(GymnasiumServer):
     async def step(
         self,
         action: NeMoGymResponse,
-        metadata: dict[str, Any],  # noqa: ARG002 - the row is that of the reset
+        metadata: dict[str, Any],  # noqa: ARG002 - the reset has read the row
         session_id: str | None = None,
     ) -> tuple[str | None, float, bool, bool, dict[str, Any]]:
         """Plays a reply of the model; ``info["tool_outputs"]`` has the results of its calls.

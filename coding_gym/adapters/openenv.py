@@ -61,7 +61,7 @@ class RepairObservation(Observation):
     """
 
     text: str = ""
-    messages: list[dict[str, Any]] = []  # noqa: RUF012 - pydantic copies it
+    messages: list[dict[str, Any]] = []  # noqa: RUF012 - pydantic copies the list
     task_id: str = ""
     turn: int = 0
     tool_calls: int = 0
@@ -85,7 +85,7 @@ class RepairState(State):
     task_id: str = ""
     done: bool = False
     toolset: str = ""
-    tools: list[dict[str, Any]] = []  # noqa: RUF012 - pydantic copies it
+    tools: list[dict[str, Any]] = []  # noqa: RUF012 - pydantic copies the list
 
 
 class RepairEnvironment(Environment[RepairAction, RepairObservation, RepairState]):

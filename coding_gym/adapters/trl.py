@@ -49,7 +49,7 @@ class Rollout:
 
     @property
     def info(self) -> Mapping[str, Any]:
-        """The environment's last info, for reward functions; it names hidden tests at the end."""
+        """The environment's last info, for reward functions; the final info names hidden tests."""
         return self._session.info
 
     def reset(self, **row: Any) -> str:

@@ -113,7 +113,7 @@ class CapturedRequests:
             raise EpisodeError(f"the episode has reached {self.limit}; no request is sent")
 
     def _record(self, body: dict[str, Any], reply: Completion) -> None:
-        """Records a reply as a turn; a request that continues no chat adds all its messages."""
+        """Records a reply as a turn; a request without an earlier chat adds all messages."""
         episode = self._live.episode
         episode.tools = body.get("tools") or episode.tools
         messages = [plain_message(message) for message in body["messages"]]

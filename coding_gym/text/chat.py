@@ -81,7 +81,7 @@ class _Shape(NamedTuple):
 
 
 class Chat:
-    """Converts messages to ids. All chats and threads can share it.
+    """Converts messages to ids. All chats and threads can share one instance.
 
     Args:
         tokenizer: The policy's tokenizer.

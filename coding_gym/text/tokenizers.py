@@ -49,7 +49,7 @@ SPLIT_PATTERN = "|".join(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokenizer:
-    """Converts text to token ids and back. Threads can share it.
+    """Converts text to token ids and back. Threads can share one instance.
 
     Attributes:
         name: The name that `get_tokenizer` accepts.
