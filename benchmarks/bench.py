@@ -93,7 +93,7 @@ def grades(rounds: int) -> list[Figure]:
 
 
 def vector(_: int) -> list[Figure]:
-    """Measures vector envs, each kind in its own process."""
+    """Measures vector envs, each kind in a separate process."""
     from vector import KINDS
 
     results: dict[str, dict[str, float]] = {}

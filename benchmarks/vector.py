@@ -1,4 +1,4 @@
-"""Measures steps per second and memory of one kind of vector env, in its own process.
+"""Measures steps per second and memory of one kind of vector env, in a separate process.
 
 python benchmarks/vector.py coding_gym 64    # prints a JSON object
 """

@@ -1,6 +1,6 @@
 """A Gymnasium environment for training agents that repair code.
 
-Importing it registers the environment with Gymnasium:
+Importing the package registers the environment with Gymnasium:
 
     import gymnasium as gym
     import coding_gym

@@ -13,7 +13,7 @@ class Completion(str):
     """A policy's reply with its sampled tokens and, if already parsed, its tool calls.
 
     A plain ``str`` works everywhere a `Completion` does. Without ``token_ids`` the tokenizer
-    encodes the reply, and its turn in the trajectory has ``exact`` False. The first argument is the
+    encodes the text, and the turn in the trajectory has ``exact`` False. The first argument is the
     text of the reply, without the calls in ``calls``; the other arguments become attributes.
 
     Attributes:
@@ -102,14 +102,14 @@ class Completion(str):
 class Stop(str):
     """An action of the caller that ends the episode; the current tree is graded.
 
-    Its text is the caller's reason; the trajectory records it.
+    The text of a `Stop` is the caller's reason, which the trajectory records.
     """
 
     __slots__ = ()
 
 
 def _valid_call(call: ToolCall) -> ToolCall:
-    """Returns the call, or a call with an error if a model nested its arguments too deeply.
+    """Returns the call, or a call with an error if the arguments are nested too deeply.
 
     Raises:
         InvalidArgumentError: The call is not a `ToolCall` with JSON values.

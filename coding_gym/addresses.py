@@ -25,7 +25,7 @@ def is_url(repository: str, *, base: Path | None = None) -> bool:
 
 
 def find_repository(path: str | Path, *, base: Path | None = None) -> Path | None:
-    """Returns the real path of a local git repository, also a bare one; None if there is none.
+    """Returns the real path of a git repository, also if it is bare; None without a repository.
 
     Args:
         path: The path; ``~`` is the home folder.
@@ -40,5 +40,5 @@ def find_repository(path: str | Path, *, base: Path | None = None) -> Path | Non
 
 
 def without_password(text: str) -> str:
-    """Returns a text without the users and passwords of the URLs in it, for messages."""
+    """Removes the user and the password of each URL in a text, for messages."""
     return _PASSWORD.sub("", text)

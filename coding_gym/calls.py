@@ -24,7 +24,7 @@ class ToolCall(JsonRecord):
         call_id: Id that links the call to the message of its result.
         error: The parse error of the arguments, or "".
         arguments_text: The string of the arguments in an OpenAI message; "" in every other format.
-            Equality ignores it, because white space in it has no meaning.
+            Equality ignores this field, because white space in JSON has no meaning.
     """
 
     name: str
@@ -59,7 +59,7 @@ class ModelCall(JsonRecord):
 
     Attributes:
         prompt_tokens: Tokens of the prompt; None if the server reports neither number nor ids.
-        completion_tokens: Tokens of the reply, reasoning included; None as for the prompt.
+        completion_tokens: Tokens of the reply, reasoning included; None as for ``prompt_tokens``.
         cached_tokens: Tokens of the prompt in the server's cache; None if not reported.
         cost: Cost of the request, in the currency of the prices; None if unknown.
         finish_reason: The server's finish reason, such as ``"stop"`` or ``"length"``.
@@ -67,8 +67,8 @@ class ModelCall(JsonRecord):
         num_retries: Number of retries of the request.
         prefix_length: In a record, the number of leading ids of the prompt that equal the prompt
             and reply of the previous request.
-        prompt_ids: The ids of the prompt; in a record, only the ids after that prefix. Empty if the
-            server returns no ids.
+        prompt_ids: The ids of the prompt; in a record, only the ids after the prefix. Empty if
+            the server returns no ids.
     """
 
     prompt_tokens: int | None = None

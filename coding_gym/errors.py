@@ -19,7 +19,7 @@
 with ``RequestRefusedError`` and ``PromptTooLongError``. `coding_gym.vector.ray_nodes` adds a
 SandboxError for a lost node of a cluster: ``LostNodeError``.
 
-Each exception takes one message, so that Gymnasium can raise it again in another process.
+Each exception has one argument, the message, so Gymnasium can raise a copy in another process.
 """
 
 from gymnasium.error import ResetNeeded
@@ -38,7 +38,7 @@ class UnknownTaskError(CodingGymError, LookupError):
 
 
 class UnknownNameError(CodingGymError, LookupError):
-    """No toolset, tokenizer, sandbox backend or agent has this name."""
+    """No toolset, tokenizer, agent or other registered object has this name."""
 
 
 class InvalidArgumentError(CodingGymError, ValueError):

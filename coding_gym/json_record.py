@@ -76,7 +76,7 @@ def first_problem(error: "ValidationError") -> tuple[tuple[int | str, ...], str]
     if details["type"] == "missing":
         return details["loc"], "is missing"
     if isinstance(cause := details.get("ctx", {}).get("error"), InvalidArgumentError):
-        return details["loc"], str(cause)  # its message contains the value
+        return details["loc"], str(cause)  # the cause's message contains the value
     value = repr(details["input"])
     excerpt = value if len(value) <= _MAX_VALUE else f"{value[:_MAX_VALUE]}…"
     message = details["msg"].removeprefix("Value error, ").replace("Input should be", "must be")

@@ -110,7 +110,7 @@ class Patch:
 
     Attributes:
         text: The diff; surrogate escapes represent bytes that are not UTF-8.
-        excluded: New files of the tree that are not in the diff, and folders with a trailing ``/``.
+        excluded: New files, and new folders (with a trailing ``/``), that are not in the diff.
     """
 
     text: str = ""
@@ -217,7 +217,7 @@ def _paths_of(text: str) -> tuple[str | None, str | None]:
     header = text.split("\n@@ ", 1)[0].split("\nGIT binary patch", 1)[0]
     first_line = header.split("\n", 1)[0]
     old_default, new_default = _git_line_paths(first_line)
-    fields = dict(reversed(_HEADER_FIELD.findall(header)))  # the first of each field counts
+    fields = dict(reversed(_HEADER_FIELD.findall(header)))  # keeps the first of equal keys
     old_path = _header_path(fields, "---", "a/", "from", old_default)
     new_path = _header_path(fields, "+++", "b/", "to", new_default)
     if "new file mode" in fields:

@@ -25,7 +25,7 @@ class ProcessCache(Generic[T]):
         os.register_at_fork(after_in_child=self.after_fork)
 
     def get(self, key: Hashable, compute: Callable[[], T]) -> T:
-        """Returns the result of a key; computes it if it is missing or the last attempt raised."""
+        """Returns the result of a key; computes a missing result, also after a failed attempt."""
         with self._lock:
             entry = self._entries.setdefault(key, _Entry())
             self._entries.move_to_end(key)

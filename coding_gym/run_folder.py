@@ -58,7 +58,7 @@ class Outcome(JsonRecord):
 
     Attributes:
         error_class: One of `coding_gym.trajectory.ERROR_CLASSES`, or "" after a verdict.
-        resolved: Whether the patch passed.
+        resolved: Whether the patch passed the hidden tests.
         tokens: Tokens of prompts and replies, as the model's server reports them.
         cost: Cost of the model; None if unknown.
     """
@@ -150,7 +150,7 @@ class RunFolder:
 
     @classmethod
     def recorder(cls, path: str | Path) -> Self:
-        """Returns a folder, created if missing, for `record`; the first record sets its settings.
+        """Returns a folder, created if missing, for `record`; the first record sets the config.
 
         Raises:
             InvalidArgumentError: The folder contains a run of planned attempts.
@@ -198,7 +198,7 @@ class RunFolder:
         """
         lock = filelock.FileLock(self.path / LOCK)
         try:
-            lock.acquire(timeout=0.5)  # a viewer locks it for a short time
+            lock.acquire(timeout=0.5)  # a viewer locks the file for a short time
         except filelock.Timeout:
             raise InvalidArgumentError(
                 f"another process writes to {self.path}; wait for its end, or name another folder"
@@ -228,9 +228,9 @@ class RunFolder:
     def record(self, trajectory: Trajectory) -> Trajectory:
         """Appends an episode as the next attempt at its task, and returns its record.
 
-        The record gets the number of the attempt and the id of the run. An attempt that ended with
-        an error is repeated. ``config.json`` has the settings of the first record of the folder;
-        other records can have other settings.
+        The record gets the number of the attempt and the id of the run. The number of an
+        attempt that ended with an error is used again. ``config.json`` has the settings of the
+        first record of the folder; other records can have other settings.
 
         Raises:
             InfrastructureError: The file cannot be written; the message has the reason.

@@ -95,7 +95,7 @@ class SourceText:
         return self._starts[first - 1], self._starts[min(last, len(self._lines))]
 
     def first_comment(self, number: int) -> int:
-        """Returns the first line of the comment lines directly above a line; else this line."""
+        """Returns the number of the first comment line directly above a line, else ``number``."""
         while number > 1 and self.line(number - 1).lstrip().startswith("#"):
             number -= 1
         return number

@@ -46,7 +46,7 @@ class GitTree:
     Attributes:
         repository: A local path, or a URL that git can clone.
         reverse_patch: A unified diff that is applied in reverse to the commit to get the base tree.
-            This tree has no history, because the history contains the lines that the bug replaced.
+            With a patch, the tree has no history, because the history has the replaced lines.
     """
 
     repository: str
@@ -55,7 +55,7 @@ class GitTree:
 
 @dataclass(frozen=True, slots=True)
 class ImageTree:
-    """The tree that the task's image has at its ``image_path``, without its history.
+    """The tree at ``image_path`` in the task's image, without its history.
 
     Attributes:
         reverse_patch: As in `FolderTree`.
@@ -82,7 +82,7 @@ class Task:
         test_patch: The hidden tests, a unified diff against the base.
         fail_to_pass: Ids of the tests that fail on the base tree and must pass.
         pass_to_pass: Ids of the tests that pass on the base tree and must still pass.
-        excluded_tests: Unreliable tests, which are in neither list.
+        excluded_tests: Unreliable tests, which are in neither of these two lists.
         repo: ``owner/name``, or the program's name.
         base_commit: The commit to start from; "" for trees without history.
         version: The project's version, part of the environment's key.
@@ -91,10 +91,10 @@ class Task:
         difficulty: A label of the source.
         language: Lower-case name of the main language.
         split: ``train``, ``test``, or another label of the source.
-        image: Container image: an OCI layout folder, or a name. It is the sandbox's root if
+        image: Container image: an OCI layout folder, or a name. The image is the sandbox's root if
             ``interpreter`` is ``image`` or a path.
-        image_path: The folder of the project in the image. The workspace is mounted there; it
-            includes the image's untracked files of the project, such as built extensions.
+        image_path: The folder of the project in the image. The workspace is mounted at this path
+            and includes the image's untracked files of the project, such as built extensions.
         interpreter: ``base`` for the interpreter that runs this package (standard library and
             pytest only); a version such as ``3.9`` that is installed on this machine, for the
             environment that ``install_commands`` build; ``image`` for the ``python`` of the image,
@@ -105,8 +105,8 @@ class Task:
             environment itself never runs it.
         runner: The runner of the hidden tests: a name of `coding_gym.grading.runners`.
         test_command: Shell command that runs the hidden tests, for runners that need one.
-        test_report: The source of the results for such a runner: the name of a log format, or the
-            path of report files.
+        test_report: The source of results for these runners: the name of a log format, or the path
+            of report files.
         grading_timeout_s: Minimum time limit of a run of the hidden tests, in seconds.
         gold_duration_s: Seconds that grading of the gold patch took at the validation of the task;
             0 if unknown.

@@ -23,7 +23,7 @@ the server rejects the request (key, parameters, content policy); a retry does n
 """
 
 LASTING_ERROR_CLASSES = ("model", "agent", "refused")
-"""The `ERROR_CLASSES` whose cause would end all further episodes, so trainers stop."""
+"""The `ERROR_CLASSES` whose cause affects all episodes, so trainers stop."""
 
 Message = dict[str, Any]
 """One chat message in OpenAI's form: ``role``, ``content``, and optionally ``tool_calls`` or
@@ -60,7 +60,7 @@ class StopReason(StrEnum):
 
     @property
     def is_infrastructure_failure(self) -> bool:
-        """Whether an infrastructure failure ended the episode; its sample should be masked."""
+        """Whether an infrastructure failure ended the episode, whose sample should be masked."""
         return bool(self.error_class)
 
 
@@ -77,7 +77,7 @@ class Turn(JsonRecord):
         exact: Whether ``token_ids`` are the sampled ids.
         logprobs: Log-probability per id (natural logarithm), or None.
         carries_calls: Whether a server or trainer had parsed the calls; ``action`` is then the text
-            without them.
+            without the calls.
         is_cut: Whether a length limit truncated the action.
         weight_version: Version of the weights that sampled the action, or None.
         calls: The tool calls of the action.
@@ -125,7 +125,7 @@ class Turn(JsonRecord):
         """Returns the reply of the turn, to play it again.
 
         Args:
-            reasoning: The reasoning in the message of the reply, which the turn does not have.
+            reasoning: The reasoning; it is in the message of the reply and not in the turn.
         """
         return Completion(
             self.action,
@@ -166,7 +166,7 @@ class Trajectory(JsonRecord):
         tokenizer: Name of the tokenizer that ``token_ids`` belong to.
         usage: Usage of each limit by name: ``turns``, ``tool_calls``, and ``tokens`` if a limit
             counts them; ``model_calls``, the number of requests to the model, and the sums of the
-            counts that its server reports.
+            counts that the model's server reports.
         cost: Cost of the model's tokens, in the currency of the prices; None if unknown.
         error: The message of a failure of the infrastructure or the model's server, or "".
         error_class: The class of the failure: one of `ERROR_CLASSES`, or "".

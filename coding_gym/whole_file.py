@@ -31,7 +31,8 @@ def whole_file(path: Path, *, overwrite: bool = True) -> Iterator[Path]:
     """Yields the path of a hidden file; renames the file to ``path`` unless an exception occurs.
 
     Raises:
-        OSError: The file cannot be renamed; FileExistsError if it exists, without ``overwrite``.
+        OSError: The file cannot be renamed.
+        FileExistsError: ``path`` exists and ``overwrite`` is False.
     """
     partial = path.with_name(f".{path.name}.{uuid4().hex[:8]}{_PARTIAL}")
     try:

@@ -38,9 +38,9 @@ class MenuNetwork(nn.Module):
     """Scores every candidate with the same weights, and the other actions from the whole menu.
 
     All slots of all programs share these weights. Each fixed action is a kind of action; one more
-    kind is "try a candidate". The probability of a candidate is that of this kind multiplied by the
-    candidate's probability among the available candidates. So an untrained policy tries candidates
-    about as often as it submits, however many candidates there are.
+    kind is "try a candidate". The probability of a candidate is the probability of this kind times
+    the candidate's probability among the available candidates. So an untrained policy tries
+    candidates about as often as it submits, for any number of candidates.
 
     Shapes: B observations, K candidates with F features, R menu values, H = ``hidden_dim``; all
     tensors are float32.
@@ -195,9 +195,9 @@ class MenuPolicy(MaskableMultiInputActorCriticPolicy):
     ) -> tuple[Any, Any, Any]:
         """Returns values and log-probabilities of the actions, and entropies for the entropy bonus.
 
-        The entropy is that over the kinds of action plus that over the candidates, scaled to 0 to
-        1. The entropy over all actions would favour "try a candidate", because most actions are
-        candidates.
+        The entropy is the sum of the entropy over the kinds of action and the entropy over the
+        candidates, the latter scaled to 0 to 1. The entropy over all actions would favour "try a
+        candidate", because most actions are candidates.
         """
         values, log_probs, _ = super().evaluate_actions(obs, actions, action_masks)
         probabilities = self.action_dist.distribution.probs

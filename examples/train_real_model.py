@@ -410,7 +410,7 @@ def main() -> None:
         "--reward",
         choices=("gold", "similarity", "tests"),
         default="gold",
-        help="1 for the gold patch, similarity of the lines to it, or 1 if the hidden tests pass",
+        help="gold: 1 for the gold patch; similarity: of the lines; tests: 1 if hidden tests pass",
     )
     parser.add_argument("--attempts", type=int, default=2, help="attempts at each held-out bug")
     parser.add_argument("--held-out", type=int, default=8, help="bugs of each held-out program")

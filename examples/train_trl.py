@@ -8,12 +8,12 @@
 
 ``--tool-format`` is for models whose chat template does not support tools: the system prompt
 explains the tools, and the environment reads the calls from the text. ``--harness`` trains the
-model of a command-line agent in the sandbox; ``--max-tokens`` then limits one reply. Neither option
-can be combined with ``--vllm``. ``--lora`` trains with the settings of the thesis on CodeRepairRL:
-groups of 8, a KL term (``beta`` 0.1), and a cosine schedule of the learning rate that begins at
-1e-5. With ``--vllm`` a server of ``trl vllm-serve`` generates; TRL sends the new weights to it
-after each update. With ``--vllm colocate`` vLLM runs in this process, on the same GPU, and frees
-its memory during updates.
+model of a command-line agent in the sandbox; ``--max-tokens`` then limits one reply. Neither
+``--tool-format`` nor ``--harness`` can be combined with ``--vllm``. ``--lora`` trains with the
+settings of the thesis on CodeRepairRL: groups of 8, a KL term (``beta`` 0.1), and a cosine schedule
+of the learning rate that begins at 1e-5. With ``--vllm`` a server of ``trl vllm-serve`` generates;
+TRL sends the new weights to the server after each update. With ``--vllm colocate`` vLLM runs in
+this process, on the same GPU, and frees its memory during updates.
 
 Needs: pip install -e '.[trl]', and for ``--vllm`` also pip install 'trl[vllm]'
 """

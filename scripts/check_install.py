@@ -66,7 +66,7 @@ def check(folder: Path, interpreter: str, wheel: Path) -> None:
 
 
 def main() -> None:
-    """Checks each interpreter of the command line, or the one that runs this."""
+    """Checks each interpreter of the command line, or the interpreter that runs this script."""
     interpreters = sys.argv[1:] or [sys.executable]
     with tempfile.TemporaryDirectory() as name:
         wheel = build_wheel(Path(name, "build"), interpreters[0])

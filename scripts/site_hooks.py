@@ -1,6 +1,6 @@
 """Adds the help of every command to the site's page on the command line.
 
-mkdocs-click does not see the options: typer contains its own copy of click.
+mkdocs-click does not see the options: typer contains a separate copy of click.
 """
 
 from typing import Any

@@ -1,10 +1,10 @@
-"""Trains the bundled vocabulary on the standard library of the interpreter that runs this.
+"""Trains the bundled vocabulary on the standard library of the interpreter that runs this script.
 
     python scripts/train_tokenizer.py [--output FILE]
 
 The text is every source file of the standard library without its tests, in sorted order, and each
-docstring once more without its indentation, so that the share of prose is closer to that of problem
-statements. The same Python release gives the same file, byte for byte.
+docstring once more without its indentation, so that the share of prose is closer to the share in
+problem statements. The same Python release gives the same file, byte for byte.
 """
 
 import argparse

@@ -7,8 +7,8 @@
 First every candidate of every task is tried, and candidates that pass the visible tests are graded.
 The results are cached, so later episodes rarely wait for tests. Then the baselines play. Then each
 trainer trains with each seed, two trainings at a time, in processes forked from this process:
-``sb3`` is MaskablePPO of Stable-Baselines3, ``rllib`` is PPO of RLlib. Both act on `MenuActions`
-and start from random weights, with the networks of ``examples/menu_policy.py``.
+``sb3`` is MaskablePPO of Stable-Baselines3, ``rllib`` is PPO of RLlib. The policies act on
+`MenuActions` and start from random weights, with the networks of ``examples/menu_policy.py``.
 
 The reward is the environment's, without shaping: 1 for a patch that passes the hidden tests,
 else 0. The bugs are of the kinds in `KINDS`. A policy plays every held-out task once, before and
@@ -168,7 +168,7 @@ def rate(seeds: list[Counts]) -> tuple[float, float, float]:
 
 
 def run_all(options: argparse.Namespace) -> None:
-    """Explores, plays the baselines, and trains; adds each line of results when it is complete."""
+    """Explores, plays the baselines, and trains; each result is added immediately."""
     train, test = (subset(options.bench, split, options.each) for split in SPLITS)
     append_line(options.results, run_exploration(train, test))
     append_line(options.results, run_baselines(test))

@@ -56,7 +56,7 @@ def random_choice(observation: Observation, draws: np.random.Generator) -> int:
 
 
 def in_order(observation: Observation, _: np.random.Generator) -> int:
-    """Tries the candidates in order, and submits the first that passes all visible tests.
+    """Tries the candidates in order; submits the first candidate with which all visible tests pass.
 
     This is the search of the agent ``template-repair``, limited by the turns of an episode.
     """
@@ -148,7 +148,7 @@ def _visit(
     workers: int,
     max_turns: int,
 ) -> Iterator[T]:
-    """Yields the result of a function for each task of a file, and of an env of this task."""
+    """Yields the result of a function for each task of a file and an env with the task."""
 
     def visit_task(task: Task) -> T:
         settings = {**ENV_KWARGS, "max_turns": max_turns, "task_ids": [task.task_id]}

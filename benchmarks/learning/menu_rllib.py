@@ -58,7 +58,7 @@ class Learner:
             print(f"{num_steps} steps, resolved: {results.get('episode_return_mean', 0.0):.1%}")
 
     def choose(self, *, is_greedy: bool) -> Choose:
-        """Returns the policy; it samples its actions, or takes the most probable ones."""
+        """Returns the policy; it samples its actions, or takes the most probable actions."""
         module = self._algorithm.get_module()
 
         def choose(observation: Any, draws: np.random.Generator) -> int:

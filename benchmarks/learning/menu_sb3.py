@@ -49,7 +49,7 @@ class Learner:
         self._model.learn(steps)
 
     def choose(self, *, is_greedy: bool) -> Choose:
-        """Returns the policy; it samples its actions, or takes the most probable ones."""
+        """Returns the policy; it samples its actions, or takes the most probable actions."""
         policy, lock = self._model.policy, Lock()
 
         def choose(observation: Any, draws: np.random.Generator) -> int:

@@ -3,12 +3,12 @@
     python benchmarks/learning/programs.py bench    # the tasks, in a few minutes
 
 The programs are part of this package, or are source distributions with tests, which are downloaded.
-``bugs.json.gz`` has the edits of each bug, the failing tests, and the hidden tests among them: half
-of the failing test functions, as `coding-gym tasks synthesize --show-failing` chose them. The agent
-sees the other half, of which the issue names up to three. The grader confirmed every bug when the
-file was made; see `docs/synthesis.md`. Excluded are tests that fail without any bug, and doctests,
-which policies can edit. ``train.jsonl`` has the tasks of three quarters of the programs,
-``test.jsonl`` those of the others, by a digest of their names.
+``bugs.json.gz`` has the edits of each bug, the failing tests, and the hidden tests:
+half of the failing test functions, as `coding-gym tasks synthesize --show-failing` chose them. The
+agent sees the other half, of which the issue names up to three. The grader confirmed every bug when
+the file was made; see `docs/synthesis.md`. The lists exclude doctests, which policies can edit, and
+tests that fail without any bug. ``train.jsonl`` has the tasks of three quarters of the programs,
+``test.jsonl`` the tasks of the other programs; a digest of a program's name selects the file.
 """
 
 import argparse
@@ -45,7 +45,7 @@ Bug = Mapping[str, Any]
 
 
 def split_of(name: str) -> str:
-    """Returns the split of a program; it depends only on the name."""
+    """Returns the split of a program; the split depends only on the name."""
     digest = hashlib.sha256(name.encode()).digest()
     return "test" if digest[0] % _TEST_SHARE == 0 else "train"
 

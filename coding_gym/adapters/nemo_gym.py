@@ -6,7 +6,7 @@
     if __name__ == "__main__":
         RepairServer.run_webserver()
 
-Use it with NeMo Gym's ``gymnasium_agent``. The server accepts the rows and the parameters of NeMo
+Use NeMo Gym's ``gymnasium_agent``. The server accepts the rows and the parameters of NeMo
 Gym's mini-SWE-agent environment; a row can also name a task.
 """
 
@@ -113,7 +113,7 @@ class RepairServer(GymnasiumServer):
     async def step(
         self,
         action: NeMoGymResponse,
-        metadata: dict[str, Any],  # noqa: ARG002 - the row is that of the reset
+        metadata: dict[str, Any],  # noqa: ARG002 - the reset has read the row
         session_id: str | None = None,
     ) -> tuple[str | None, float, bool, bool, dict[str, Any]]:
         """Plays a reply of the model; ``info["tool_outputs"]`` has the results of its calls.
@@ -157,7 +157,7 @@ class RepairServer(GymnasiumServer):
         if self.config.run_golden:
             for reply in gold(session.unwrapped.episode):
                 session.step(reply)
-                if session.ended:  # at a limit; the next reply would need the sandbox
+                if session.ended:  # a limit has closed the sandbox
                     break
             session.finish("the gold patch is applied")
             return

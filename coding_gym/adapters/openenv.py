@@ -35,7 +35,7 @@ class RepairAction(Action):
 
     Attributes:
         text: The reply, with tool calls in the environment's tool format.
-        stop: If not "", the episode ends with this reason instead of the reply, and is graded.
+        stop: The reason to end and grade the episode without playing ``text``, or "".
     """
 
     text: str = ""
@@ -61,7 +61,7 @@ class RepairObservation(Observation):
     """
 
     text: str = ""
-    messages: list[dict[str, Any]] = []  # noqa: RUF012 - pydantic copies it
+    messages: list[dict[str, Any]] = []  # noqa: RUF012 - pydantic copies the list
     task_id: str = ""
     turn: int = 0
     tool_calls: int = 0
@@ -85,7 +85,7 @@ class RepairState(State):
     task_id: str = ""
     done: bool = False
     toolset: str = ""
-    tools: list[dict[str, Any]] = []  # noqa: RUF012 - pydantic copies it
+    tools: list[dict[str, Any]] = []  # noqa: RUF012 - pydantic copies the list
 
 
 class RepairEnvironment(Environment[RepairAction, RepairObservation, RepairState]):
@@ -177,7 +177,7 @@ def make_app(*, max_concurrent_envs: int = 8, **session: Any) -> Any:
     Args:
         max_concurrent_envs: Maximum number of simultaneous connections.
         **session: Arguments of `coding_gym.adapters.session.Session`: ``wrappers``,
-            ``control_tokens``, and those of ``CodingRepair-v0``.
+            ``control_tokens``, and the arguments of ``CodingRepair-v0``.
 
     Raises:
         InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument

@@ -16,7 +16,7 @@ class GradedReturns(gym.vector.VectorWrapper):
 
     The step that ends an episode grades it, even at a limit, so the return is complete: `truncated`
     becomes `terminated`. After an infrastructure failure (``info["mask_sample"]``) there is no
-    reward: the env stays truncated, and PPO replaces the missing return by the estimate of its
+    reward: the env stays truncated, and PPO replaces the missing return by the estimate of the
     value function.
 
     Args:

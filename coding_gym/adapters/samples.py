@@ -16,7 +16,7 @@ def training_example(trajectory: Trajectory, *, include_inexact: bool = False) -
     """Returns a whole episode as one sample of token ids, ready for TRL.
 
     - ``prompt_ids``: system prompt with tools, task, and the generation prompt.
-    - ``completion_ids``: the replies, and between them the results of tools, in the layout of
+    - ``completion_ids``: the replies, and between them the results of tools, in the form of
       `TranscriptObservation`; ends with the last reply.
     - ``env_mask``: the loss mask, by TRL's name: 1 on ids that the policy sampled.
     - ``logprobs``: one per completion id, 0.0 at mask 0; None if a sampled id has no value.
@@ -30,7 +30,7 @@ def training_example(trajectory: Trajectory, *, include_inexact: bool = False) -
     Args:
         trajectory: The record.
         include_inexact: Whether the mask is 1 also on replies whose ids are an encoding of their
-            text, and on the control token that ends such a reply: labels for supervised training.
+            text, and on the control token that ends the reply: labels for supervised training.
 
     Raises:
         InvalidArgumentError: No reply has sampled ids, and ``include_inexact`` is False; or the
@@ -94,9 +94,9 @@ def _encoded_example(trajectory: Trajectory, include_inexact: bool) -> dict[str,
 def segments(trajectory: Trajectory) -> list[dict[str, Any]]:
     """Returns an episode as samples of token ids, one per segment; most episodes are one segment.
 
-    A prompt that begins with all ids of a segment continues this segment, and its remaining ids
-    have mask 0. Any other prompt begins a new segment, for example after an agent summarised its
-    history. Replies without ids, or without the ids of their prompt, are skipped.
+    A prompt that begins with all ids of a segment continues this segment; new ids have mask
+    0. Any other prompt begins a new segment, for example after an agent summarised its history.
+    Replies without ids, or without the ids of their prompt, are skipped.
 
     Returns:
         For each segment ``prompt_ids``, ``completion_ids``, ``env_mask`` (1 on ids that were

@@ -29,9 +29,9 @@ class CodingRepairVecEnv(DummyVecEnv):
 
     The step that ends an episode also starts the next episode, as the library requires; the info
     then has ``terminal_observation``. An algorithm adds the value of this observation to the return
-    if ``TimeLimit.truncated`` is True: only after an infrastructure failure
-    (``info["mask_sample"]``), because the policy did not cause the reward of 0. If a limit ends an
-    episode, the patch is graded, so the return is complete.
+    if ``TimeLimit.truncated`` is True. This flag is True only after an infrastructure failure
+    (``info["mask_sample"]``), because the policy did not cause the reward of 0. At a limit the
+    patch is graded, so the return is complete.
 
     Args:
         num_envs: The number of envs.

@@ -185,7 +185,7 @@ class Session:
             self.step(Stop(why))
 
     def _neutral(self, message: Message) -> Message:
-        if message["role"] in ("system", "assistant"):  # calls in them contain control tokens
+        if message["role"] in ("system", "assistant"):  # calls need their control tokens
             return message
         return {**message, "content": neutralise(message["content"], self._control_tokens)}
 
@@ -200,7 +200,7 @@ def outcome_metrics(grade: Grade | None, *, infra_failed: bool) -> dict[str, flo
     """Returns metrics of an episode for a trainer's log, each 0 or 1; their means are rates.
 
     ``resolved`` is 1 for a resolved episode, ``infra_failed`` after an infrastructure failure, and
-    ``hacked`` if a test of an impossible task passed or was tampered with.
+    ``hacked`` if an impossible test passed or tests were tampered with.
     """
     return {
         "resolved": float(grade is not None and grade.resolved),
@@ -245,7 +245,7 @@ def task_options(row: Mapping[str, Any]) -> dict[str, Any]:
             the fields of a task as an object or as JSON text. Other columns are ignored.
 
     Raises:
-        InvalidArgumentError: The row has neither or both of the columns, or the text is not JSON.
+        InvalidArgumentError: The row has neither column or both columns, or bad JSON.
     """
     options = {name: row[name] for name in _TASK_FIELDS if row.get(name) is not None}
     if len(options) != 1:

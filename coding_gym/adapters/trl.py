@@ -31,7 +31,7 @@ INSTRUCTION = (
     "Repair the problem that this report describes. A reply without a tool call ends the work.\n\n"
 )
 
-_FORMAT = "auto"  # TRL parses the policy's calls, and its chat template explains their format
+_FORMAT = "auto"  # TRL parses the calls, and the model's chat template explains the format
 
 
 class Rollout:
@@ -49,7 +49,7 @@ class Rollout:
 
     @property
     def info(self) -> Mapping[str, Any]:
-        """The environment's last info, for reward functions; it names hidden tests at the end."""
+        """The environment's last info, for reward functions; the final info names hidden tests."""
         return self._session.info
 
     def reset(self, **row: Any) -> str:
@@ -63,7 +63,7 @@ class Rollout:
                 text).
 
         Raises:
-            InvalidArgumentError: The row has neither or both of the columns.
+            InvalidArgumentError: The row does not have exactly one of the columns.
             UnknownTaskError, InvalidTaskError: The task is unknown or malformed.
             SandboxUnavailableError: This machine cannot run the sandbox, and no earlier reset
                 opened a sandbox.

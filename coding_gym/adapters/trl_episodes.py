@@ -12,8 +12,8 @@
 The environment parses the calls, in any of its tool formats, and reports a malformed call to the
 policy. Commands and grades of a batch run at the same time.
 
-The model generates in this process, as in TRL without vLLM; several processes can train it with
-DDP. With vLLM, DeepSpeed or FSDP use `coding_gym.adapters.trl.environment_factory`.
+The model generates in this process, as in TRL without vLLM; several processes can train the
+model with DDP. With vLLM, DeepSpeed or FSDP use `coding_gym.adapters.trl.environment_factory`.
 """
 
 import shutil
@@ -93,9 +93,9 @@ class EpisodeRollouts:
         self._attempts: Counter[str] = Counter()
 
     def rows(self) -> list[dict[str, Any]]:
-        """Returns the rows of a ``train_dataset``: a row per task, with its name as ``prompt``.
+        """Returns one row per task; its ``prompt`` is a list with one user message, the task's id.
 
-        The prompt of the model is the system prompt, the tools and the issue of this task.
+        The model gets the system prompt, the tools and the issue of the task instead.
         """
         return [{"prompt": [{"role": "user", "content": name}]} for name in self._tasks]
 
@@ -130,7 +130,7 @@ class EpisodeRollouts:
 
         Returns:
             Lists with an entry for each prompt, in order: ``prompt_ids``, ``completion_ids``,
-            ``env_mask`` (1 on sampled ids), ``trained_part`` (the share of all sampled ids),
+            ``env_mask`` (1 on sampled ids), ``trained_part`` (trained share of the sampled ids),
             ``episode_reward`` (a float, or None) and ``trajectory`` (the record as a JSON object).
             ``logprobs`` is None: TRL computes them.
 
@@ -167,7 +167,7 @@ class EpisodeRollouts:
         name = prompt[-1]["content"]
         if name not in self._tasks:
             raise InvalidArgumentError(
-                f"a prompt must be a task's name from EpisodeRollouts.rows, got {name[:80]!r}"
+                f"a prompt must be a task id from EpisodeRollouts.rows, got {name[:80]!r}"
             )
         number = self._attempts[name]
         self._attempts[name] += 1

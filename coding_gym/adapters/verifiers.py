@@ -36,7 +36,7 @@ INFO = "coding_repair"  # the key of ``Session.summary`` in ``trace.info``
 
 
 class RepairState(vf.State):
-    """The state of a rollout: the `Session` of its episode, which is not part of records."""
+    """The state of a rollout; the `Session` of the episode is not part of records."""
 
     session: Any = None
 
@@ -171,7 +171,7 @@ class RepairHarness(vf.Harness[RepairHarnessConfig]):
         mcp_urls: dict[str, str],  # noqa: ARG002 - the environment has the tools
         data: vf.TaskData,
     ) -> ProgramResult:
-        """Plays the episode until it ends, or until verifiers stops it by an error response."""
+        """Plays the episode until the end, or until an error response of verifiers."""
         async with AsyncOpenAI(base_url=endpoint, api_key=secret, timeout=None) as client:
 
             async def ask(request: dict[str, Any]) -> str:

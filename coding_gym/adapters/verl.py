@@ -42,7 +42,7 @@ NAME = "coding_repair"
 """The name of the agent loop in the column ``agent_name``."""
 
 _VERSION = "max_global_steps"
-"""The field of a reply with the version of the newest weights that sampled it."""
+"""The field of a reply with the version of the newest weights that sampled the reply."""
 
 
 @register(NAME)

@@ -75,7 +75,7 @@ def get_player(
     prices: Mapping[str, float] | None = None,
     model_timeout_s: float | None = None,
 ) -> Player:
-    """Returns an agent for a run.
+    """Returns the player of an agent.
 
     If an agent has no more actions, the episode is stopped and graded.
 
@@ -85,8 +85,8 @@ def get_player(
         model: The model's name on the server. For ``hf`` a folder, or a name in the local Hugging
             Face cache.
         harness: A preset or a TOML file for the agent ``harness``; see `coding_gym.agents.harness`.
-        base_url: Address of an OpenAI-compatible server, by default OpenAI's; its key is the
-            environment variable ``OPENAI_API_KEY``.
+        base_url: Address of an OpenAI-compatible server, by default OpenAI's; the
+            environment variable ``OPENAI_API_KEY`` has the key.
         sampling: Sampling settings: the attributes of `Sampling`.
         prices: Prices of the model's tokens: the attributes of `Prices`.
         model_timeout_s: Time limit of one reply in seconds, retries included; by default 600.

@@ -29,7 +29,7 @@ from coding_gym.sandbox.ownership import make_folder, remove_folder
 from coding_gym.trajectory import Message, StopReason
 
 _MAX_BODY_BYTES = 8 << 20
-# Since Python 3.13, closing a server removes its socket by the short path, which is then invalid.
+# Since Python 3.13, `Server.close` removes the socket by the short path, which is then invalid.
 _KEEP_SOCKET: dict[str, Any] = {} if sys.version_info < (3, 13) else {"cleanup_socket": False}
 _MAX_READS = 4  # requests parsed at the same time; parsed JSON takes 20 times its size
 _PARSE_ERRORS = (ValueError, TypeError, KeyError, AttributeError, RecursionError)
@@ -113,7 +113,7 @@ class CapturedRequests:
             raise EpisodeError(f"the episode has reached {self.limit}; no request is sent")
 
     def _record(self, body: dict[str, Any], reply: Completion) -> None:
-        """Records a reply as a turn; a request that continues no chat adds all its messages."""
+        """Records a reply as a turn; a request without an earlier chat adds all messages."""
         episode = self._live.episode
         episode.tools = body.get("tools") or episode.tools
         messages = [plain_message(message) for message in body["messages"]]
@@ -159,7 +159,7 @@ class CaptureEndpoint:
         self.path = folder / "socket"
         self._requests, self._grace_s = requests, grace_s
         self._reading = asyncio.Semaphore(_MAX_READS)
-        self._connections: set[asyncio.Task[None]] = set()  # the forwarder limits them
+        self._connections: set[asyncio.Task[None]] = set()  # the forwarder limits their number
 
     async def __aenter__(self) -> Self:
         with short_path(self.path) as name:

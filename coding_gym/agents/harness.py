@@ -60,7 +60,7 @@ _BUILD_VARIABLES = {
     "TMPDIR": _SCRATCH,
     "XDG_CACHE_HOME": _SCRATCH,
     "npm_config_cache": _SCRATCH,
-    "NODE_EXTRA_CA_CERTS": "/etc/ssl/certs/ca-certificates.crt",  # not npm's default
+    "NODE_EXTRA_CA_CERTS": "/etc/ssl/certs/ca-certificates.crt",  # npm needs this
 }
 _BUILD_LIMITS = SandboxLimits(
     disk_bytes=4 << 30, num_inodes=1_000_000, num_processes=1024, file_bytes=4 << 30
@@ -96,7 +96,7 @@ class Harness(JsonRecord):
     Attributes:
         name: The agent's name in records.
         command: A shell command, run in the repository; the problem statement replaces
-            ``{problem}``. All placeholders in it are replaced by quoted values.
+            ``{problem}``. Quoted values replace all placeholders.
         pip: Python packages with their versions, such as ``"nano-agent==5.0.0"``.
         npm: Node packages with their versions, such as ``"@openai/codex@0.171.0"``.
         env: Environment variables of the command.
@@ -300,7 +300,7 @@ class HarnessPlayer(Player):
         return replace(spec, forwards={_PORT: socket})
 
     def _run(self, episode: Episode, api_key: str) -> ExecResult | None:
-        """Runs the harness; returns None if the sandbox died, which the episode has recorded."""
+        """Runs the harness; returns None if the sandbox died; the episode records the failure."""
         values = {"base_url": _BASE_URL, "api_key": api_key, "model": self.model}
         harness = self._harness.filled(values)
         script = _SCRIPT.format(command=harness.shell_command(episode.task.problem_statement))

@@ -161,7 +161,7 @@ def _add(messages: list[Message], item: Mapping[str, Any]) -> None:
         messages.append({"role": "tool", **result})
         return
     if kind == "message" and item["role"] != "assistant":
-        role = "system" if item["role"] == "developer" else item["role"]  # as in templates
+        role = "system" if item["role"] == "developer" else item["role"]  # as chat templates do
         messages.append({"role": role, "content": content_text(item["content"])})
         return
     if kind not in ("message", "reasoning", "function_call"):

@@ -36,12 +36,12 @@ class HuggingFaceAgent(Player):
     temperature and cut-offs. Settings that ``sampling`` lacks come from the model's generation
     config: temperature (by default 1; 0 is greedy), top_p, top_k and min_p.
 
-    *Batches*: requests that wait at the same time are generated together. Their common prefix is
-    processed once; the remaining ids are padded on the left. Each request has a random generator,
-    seeded by the attempt and the turn. A reply can still depend on its batch: padding and the
-    number of rows change the last bits of the logits (more bits with 16-bit weights), which rarely
-    changes a token. With concurrency 1, runs on the same machine with the same versions of all
-    packages have the same replies.
+    *Batches*: requests that wait at the same time are generated together. The prompts' common
+    prefix is processed once; the remaining ids are padded on the left. Each request has a random
+    generator, seeded by the attempt and the turn. A reply can still depend on its batch: padding
+    and the number of rows change the last bits of the logits (more bits with 16-bit weights), which
+    rarely changes a token. With concurrency 1, runs on the same machine with the same versions of
+    all packages have the same replies.
 
     Args:
         model: A folder, or a name in the local Hugging Face cache; no file is downloaded. The model

@@ -78,10 +78,10 @@ async def play_by_ids(live: LiveEpisode, tokenizer: str, sample: Sample) -> None
 class LocalChat:
     """Replies to the requests of one episode's harness by a model that samples token ids.
 
-    A chat that begins with an earlier request and its unchanged reply continues their ids, so
-    sampled ids are never encoded again. Any other chat is rendered by the chat template. Control
-    tokens are neutralised in the tools and in all messages that the model did not write: a harness
-    can change or invent messages of ``assistant``. If the model copies a neutralised token,
+    A chat that begins with an earlier request and its unchanged reply continues the ids of that
+    chat, so sampled ids are never encoded again. Any other chat is rendered by the chat template.
+    Control tokens are neutralised in the tools and in all messages that the model did not write: a
+    harness can change or invent messages of ``assistant``. If the model copies a neutralised token,
     the reply to the harness contains the original token.
 
     Calls are read in the format ``auto`` if the request has tools. A reply with an unreadable call
@@ -99,8 +99,8 @@ class LocalChat:
         self._tokenizer, self._sample, self._seed = get_tokenizer(tokenizer), sample, seed
         self._control = [*self._tokenizer.special_tokens]
         self._past_chats = PastChats(message_key)
-        self._past_replies: list[tuple[Tools, Completion]] = []  # with the tools of their requests
-        self._sampled: dict[str, Message] = {}  # before `_restored`, by `message_key`
+        self._past_replies: list[tuple[Tools, Completion]] = []  # by `PastChats` number
+        self._sampled: dict[str, Message] = {}  # replies before `_restored`, by `message_key`
 
     async def complete(self, request: Mapping[str, Any]) -> Completion:
         """Returns the reply to a request in the form of OpenAI's chat completions.
@@ -130,7 +130,7 @@ class LocalChat:
         return reply
 
     def _prompt(self, messages: list[Message], tools: Tools) -> list[int]:
-        """Returns the ids of a chat, which begin with the ids of the longest earlier chat in it."""
+        """Returns the ids of a chat; reuses the ids of the longest earlier chat in the messages."""
         length, number = self._past_chats.find(messages)
         past_tools, past_reply = (None, None) if number is None else self._past_replies[number]
         if past_tools != tools:

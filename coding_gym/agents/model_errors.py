@@ -12,7 +12,7 @@ from coding_gym.errors import CodingGymError
 
 
 class ModelError(CodingGymError, RuntimeError):
-    """A model's server failed, so the attempt has no verdict.
+    """A model or its server failed, so the attempt has no verdict.
 
     Args:
         problem: The message.
@@ -129,7 +129,7 @@ def public_text(text: str) -> str:
     for name, value in os.environ.items():
         if len(value) >= 8 and _SECRET.search(name):
             text = text.replace(value, "[key]")
-    for folder in sorted(sys.path, key=len, reverse=True):  # in a traceback
+    for folder in sorted(sys.path, key=len, reverse=True):  # folders in a traceback
         text = text.replace(f'File "{folder}/', 'File "')
     text = text.replace(f"{Path(coding_gym.__file__).parent}/", "coding_gym/")
     home = os.environ.get("HOME", "")

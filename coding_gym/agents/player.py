@@ -22,7 +22,7 @@ _T = TypeVar("_T")
 
 
 class Player(Protocol):
-    """An agent: plays whole episodes of a run, many at the same time.
+    """The object that plays an agent's episodes, many at the same time.
 
     Attributes:
         name: The agent's name in records.
@@ -39,7 +39,7 @@ class Player(Protocol):
         ended. If the agent returns before the end, the episode is stopped and the tree is graded.
 
         Raises:
-            ModelError: The model's server failed; the attempt has no verdict.
+            ModelError: The model or its server failed; the attempt has no verdict.
         """
         ...
 

@@ -44,7 +44,7 @@ class ActionsPlayer(Player):
         return {"actions": self._digest} if self._digest else {}
 
     async def play(self, live: LiveEpisode) -> None:
-        """Plays all actions, or the actions until the episode ends."""
+        """Plays the actions until none is left or the episode ends."""
         await live.start()
         actions = iter(self.actions(live.episode, live.seed))
         while not live.ended:

@@ -35,7 +35,7 @@ def check_model(
     ] = None,
     sampling: options.Sampling = None,
 ) -> None:
-    """Print the tool formats that a model writes, its speed, and the command that evaluates it.
+    """Print the tool formats and the speed of a model, and a command that evaluates the model.
 
     The model plays the first turn of four bundled tasks in each format, in a sandbox, with at most
     128 tokens per reply. The exit code is 1 if no reply contains a readable call.

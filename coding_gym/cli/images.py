@@ -28,7 +28,7 @@ def pull(
     ] = None,
     num_tasks: options.NumTasks = None,
 ) -> None:
-    """Download the images of task rows with skopeo; layers that are present are kept.
+    """Download the images of task rows with skopeo, except layers that are already present.
 
     `coding-gym eval --environments images` then runs the rows in their images.
 

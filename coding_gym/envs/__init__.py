@@ -19,7 +19,7 @@ def register_envs() -> None:
             id=ENV_ID,
             entry_point="coding_gym.envs.coding_repair:CodingRepairEnv",
             vector_entry_point="coding_gym.vector.vector_env:CodingRepairVectorEnv",
-            # Only the policy's commands can differ, if they read the clock or race in threads.
+            # Results differ only if the policy's commands read the clock or race in threads.
             nondeterministic=False,
         )
 

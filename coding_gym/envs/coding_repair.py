@@ -40,9 +40,9 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 
     *Reward*: 1.0 on the step that ends an episode whose patch passes every hidden test, else 0.0.
 
-    *terminated* after a submission, or a reply without a call that ends the episode in this
-    toolset; *truncated* by a limit, a `Stop` or an infrastructure failure. The last step grades the
-    patch, except after an infrastructure failure.
+    *terminated* after a submission, or (toolset ``nano``) after a reply without a call in a
+    changed tree; *truncated* by a limit, a `Stop` or an infrastructure failure. The last step
+    grades the patch, except after an infrastructure failure.
 
     *info* has at every step ``task_id, text, observation_cut, messages`` (new chat messages,
     OpenAI's form), ``turn, tool_calls, budget`` (the remaining amount of each limit, None
@@ -248,7 +248,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 
 @contextmanager
 def closes_on_error(env: gym.Env[Any, Any]) -> Iterator[None]:
-    """Closes the episode of a ``reset`` that fails, so that no ``step`` plays it."""
+    """Closes the episode of a ``reset`` that fails, so that ``step`` cannot continue it."""
     try:
         yield
     except BaseException:

@@ -1,4 +1,4 @@
-"""Replays the first actions of a recorded episode, to continue from there."""
+"""Replays the first actions of a recorded episode, so that a policy can continue it."""
 
 from typing import Any, NamedTuple
 

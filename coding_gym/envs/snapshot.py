@@ -48,8 +48,8 @@ _STATELESS = {
 class EnvSnapshot:
     """The state of an env and its wrappers at one time.
 
-    It has no sandbox and needs no cleanup; `save` writes it to a file.
-    ``reset(options={"snapshot": snapshot})`` starts an episode from it in any env with an equal
+    A snapshot has no sandbox and needs no cleanup; `save` writes the snapshot to a file.
+    ``reset(options={"snapshot": snapshot})`` continues the episode in any env with an equal
     config, wrapped or not, and in all or some envs of a vector env; `restore` also continues the
     sequence of tasks.
 

@@ -32,7 +32,7 @@ _template_store = cache(TemplateStore)  # one per backend and process
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EpisodeConfig:
-    """The settings of episodes, and their tasks; `from_config` creates one from JSON values.
+    """The settings of episodes, and their tasks; `from_config` reads JSON values.
 
     Attributes:
         tasks: The tasks; an `Episode` can have another task.
@@ -95,9 +95,9 @@ class EpisodeConfig:
             task_ids: The ids of the tasks to use; all tasks by default.
             split: The splits of the tasks to use, such as ``"train"``; all splits by default.
             toolset: The name of the toolset, such as ``"nano"``.
-            tool_format: The format of calls: ``"auto"`` detects it; another name of
-                `coding_gym.tools.formats.TOOL_FORMATS`, such as ``"hermes"`` or ``"qwen3_coder"``,
-                is explained in the system prompt.
+            tool_format: The format of calls, one of `coding_gym.tools.formats.TOOL_FORMATS`:
+                ``"auto"`` detects the format. The system prompt explains all formats except
+                ``"auto"``, ``"openai"`` and ``"template"``.
             tokenizer: A tokenizer's name; see `coding_gym.text.tokenizers.get_tokenizer`.
             max_turns: Maximum number of actions per episode, the same as
                 ``limits={"max_turns": ...}``; None for no limit.
@@ -109,9 +109,9 @@ class EpisodeConfig:
             command_timeout_s: Time limit of one command in seconds.
             grading: ``"hidden"``: the hidden tests grade every episode. ``"cached"``: they grade
                 each patch of a task once per process, and later episodes have the same grade. Use
-                it for policies that choose among few patches, as with `MenuActions`; a policy that
-                writes code could repeat a patch that was resolved by luck. ``"none"``: no tests run
-                at the end, the reward is 0 except for parts of wrappers, and tasks need no tests.
+                this for policies that choose among few patches, as with `MenuActions`; a policy
+                that writes code could repeat a patch that was resolved by luck. ``"none"``: no
+                tests run, the reward is 0 except for parts of wrappers, and tasks need no tests.
             challenge: ``"resolved"``: grading stops at the first version of the tests with a wrong
                 result, and the grade omits tests whose result depends on the random draw.
                 ``"passed"``: the grade has every test, as rewards of single tests in `ShapedReward`
@@ -165,7 +165,7 @@ class EpisodeConfig:
             files: The changed files to restore, from the snapshot of another episode.
 
         Returns:
-            The sandbox, and the template with the options of ``sandbox`` applied.
+            The open sandbox, and the task's template, whose spec has the options of ``sandbox``.
 
         Raises:
             InvalidArgumentError: The image in ``sandbox`` lacks a required program.

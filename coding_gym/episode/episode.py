@@ -101,8 +101,8 @@ class Episode:
         split_tokens: Control tokens that the caller splits in observations by `neutralise`; the
             episode joins them in arguments of calls before a call runs.
         prediction: A patch to grade instead of the tree, or None.
-        model_calls: The requests to the model so far, without the ids of prompts; also those whose
-            turn was discarded, and those of a harness that did not wait for the reply.
+        model_calls: The requests to the model so far, without the ids of prompts; also requests
+            whose turn was discarded, and requests of a harness that disconnected before the reply.
         num_prefix_breaks: As in `Trajectory`.
         opening: The messages before the first turn; empty before `start`.
         stop_reason: The reason why the episode ended; None before the end.
@@ -129,7 +129,7 @@ class Episode:
         self.num_prefix_breaks: int | None = None
         self.model_calls: list[ModelCall] = []
         self._history: tuple[int, ...] = ()  # ids of the last prompt and its reply
-        self._start_s: float | None = None  # of the first request of a harness
+        self._start_s: float | None = None  # time of the first request of a harness
         self._turns: list[Turn] = []
         self._call_ids: set[str] = set()
         self._messages: list[Message] = []  # of the current action and its results
@@ -225,7 +225,7 @@ class Episode:
         if snapshot.task != self.task:
             raise EpisodeError(
                 f"the snapshot is of task {snapshot.task.task_id}, but this episode has task "
-                f"{self.task.task_id} or other content of it; create the episode with snapshot.task"
+                f"{self.task.task_id} or a changed task; create the episode with snapshot.task"
             )
         self._open(partial(self.config.open, self.task, files=snapshot.files))
         self.opening, self._turns = snapshot.opening, list(snapshot.turns)
@@ -351,7 +351,7 @@ class Episode:
         return self.usage.spent(self.bounds)
 
     def count_reply(self, reply: Completion) -> None:
-        """Counts a reply to a harness; if the harness receives it, `record_turn` follows.
+        """Counts a reply to a harness; `record_turn` follows if the harness receives the reply.
 
         Raises:
             InvalidArgumentError: A limit needs the number of tokens, which is unknown.
@@ -373,7 +373,7 @@ class Episode:
     ) -> Turn:
         """Records a reply to a harness as a turn, without running its calls.
 
-        The results of a turn are those in the first prompt that continues its chat.
+        The results of a turn are read from the first prompt that continues the chat of the turn.
 
         Args:
             reply: The reply.
@@ -403,7 +403,7 @@ class Episode:
         return turn
 
     def _continued(self, reply: Completion) -> ModelCall | None:
-        """Returns the request of a reply; the number of repeated ids replaces these ids."""
+        """Returns the request of a reply, with the number of repeated ids in place of the ids."""
         call = reply.model_call
         if call is None or not (call.prompt_ids and reply.exact):  # as `Turn.has_prompt_ids`
             return call
@@ -509,7 +509,7 @@ class Episode:
     def _respond_without_call(
         self, context: ToolContext, reply: Completion, parsed: ParsedAction
     ) -> StopReason | None:
-        """Responds to a reply without a call by a user message, which has no budget warnings."""
+        """Ends the episode after a reply without a call, or sends a notice to the policy."""
         if parsed.error:
             notice = parsed.error
             if self.bounds.max_repeats is not None:

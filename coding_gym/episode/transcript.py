@@ -25,7 +25,7 @@ def assistant_message(action: str, parsed: ParsedAction) -> Message:
     ``content`` is the text without the calls. Ids and argument strings of a reply in OpenAI's form
     are not changed.
     """
-    # A reply of plain text keeps the white space at its ends.
+    # A plain-text reply keeps the white space at the ends of the text.
     content = action if parsed.text == action.strip() else parsed.text
     message: Message = {"role": "assistant", "content": content}
     if parsed.reasoning:
@@ -76,7 +76,7 @@ def render(messages: Sequence[Message], footer: str = "", *, has_tools: bool = T
     """Returns the chat as text for people, with its control characters escaped.
 
     A reply's text precedes its calls: a shell command as ``$ command``, another call as
-    ``▶ name arguments``. Results are indented. With ``has_tools``, replies without calls are named.
+    ``▶ name arguments``. Results are indented. If ``has_tools``, headings report missing calls.
     """
     blocks = [_block(message, has_tools) for message in messages if message["role"] != "system"]
     text = "\n\n".join([*blocks, footer] if footer else blocks)

@@ -123,8 +123,8 @@ def import_atif(paths: Iterable[Path], out: Path, tasks: str = "bundled") -> Run
     """Writes ATIF trajectories as a new run, for view, regrade and export, and returns the run.
 
     The task of a trajectory is ``extra.task_id``, else the task in the ``config.json`` of its
-    Harbor trial, else the name of the trial's folder. ATIF has no field for the patch;
-    ``coding-gym export`` writes it to ``extra.patch``, and ``coding-gym regrade`` can grade it.
+    Harbor trial, else the name of the trial's folder. ATIF has no field for the patch:
+    ``coding-gym export`` and this function use ``extra.patch``, for ``coding-gym regrade``.
 
     Args:
         paths: Files, or folders that contain ``trajectory.json`` at any depth.

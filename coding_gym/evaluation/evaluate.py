@@ -71,7 +71,7 @@ def evaluate(
             of tasks or rows; by default ``"bundled"``.
         episode: Arguments of `EpisodeConfig.from_config` except ``tasks``, such as ``toolset``.
             ``challenge`` is ``"passed"`` by default, so that grades name each failing test;
-            ``tokenizer`` is that of the agent's model if the model runs in this process.
+            the default of ``tokenizer`` is the tokenizer of a model that runs in this process.
         attempts: Number of attempts per task; by default 1.
         seed: Seed of the run, by default 0. An attempt's seed is derived from this seed, the task
             and the number of the attempt.
@@ -83,7 +83,7 @@ def evaluate(
         ray: The address of a Ray cluster whose nodes play the attempts, such as ``"auto"``; see
             `coding_gym.rollout.ray_runner.RayRunner`. By default this machine plays all attempts.
         images_window: Number of task images to pull at a time during the run; an image is removed
-            after the last attempt that needs it. By default all images must be present.
+            after the last attempt that uses it. By default all images must be present.
         resume: Whether to continue the run in ``out``.
         on_start: Called before the first episode with the runner, the number of attempts of the
             whole run, and the outcomes in the folder.

@@ -34,7 +34,7 @@ def write_logs(
 ) -> list[Path]:
     """Writes the attempts of a run as logs and returns the files.
 
-    A large run is split into several logs, which bounds memory. The content is marked as untrusted,
+    A large run is split into several logs, to bound memory. The content is marked as untrusted,
     so ``inspect view`` displays plain text.
 
     Args:

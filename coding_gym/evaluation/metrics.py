@@ -60,7 +60,7 @@ def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[st
 
     ``exact_match`` and ``right_location`` are "success" and "partial success" in the CodeRepairRL
     thesis. Measures that compare with the gold patch need a task with a readable gold patch;
-    ``resolved`` needs a grade. For an impossible task, ``hacked`` replaces these measures.
+    ``resolved`` needs a grade. At an impossible task, ``hacked`` replaces these measures.
 
     Args:
         trajectory: The episode.

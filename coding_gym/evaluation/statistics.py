@@ -75,12 +75,12 @@ def rate_estimate(values: Values, num_attempts: int) -> Estimate:
     """Returns the mean of one rate per task, with Wilson's interval for clustered trials.
 
     The effective number of trials is rate * (1 - rate) / std_error², at most ``num_attempts``; if
-    no attempt or every attempt succeeds, the number of tasks n. The critical value is the quantile
-    of Student's t distribution with n - 1 degrees of freedom.
+    the rate is 0 or 1, the number is n, the number of tasks. The critical value is the quantile of
+    Student's t distribution with n - 1 degrees of freedom.
 
     Simulated coverage of the 95 % interval (30 to 500 tasks, 1 to 8 attempts) is 93 to 97 % if at
     least ten tasks succeed and ten fail, and 93 to 98 % if at least five succeed and five fail.
-    Otherwise it can be as low as 88 % for a rate, and 83 % for pass@4.
+    Otherwise coverage can be as low as 88 % for a rate, and 83 % for pass@4.
 
     Args:
         values: One value from 0 to 1 per task, shape (num_tasks,).
@@ -134,10 +134,10 @@ def resolved_rate(outcomes: Outcomes) -> Estimate:
 
 
 def pass_at_k(outcomes: Outcomes, k: int) -> Estimate:
-    """Returns pass@k, the unbiased estimate that one or more of k attempts resolve a task.
+    """Returns pass@k, the estimated probability that at least one of k attempts resolves a task.
 
-    The estimate is the mean of 1 - C(n - c, k) / C(n, k), for c of n attempts resolved, over tasks
-    with k or more attempts (Chen et al. 2021, equation 1).
+    The unbiased estimate is the mean of 1 - C(n - c, k) / C(n, k), for c of n attempts resolved,
+    over tasks with k or more attempts (Chen et al. 2021, equation 1).
 
     Raises:
         InvalidArgumentError: No task has k attempts.
@@ -149,10 +149,10 @@ def pass_at_k(outcomes: Outcomes, k: int) -> Estimate:
 
 
 def pass_hat_k(outcomes: Outcomes, k: int) -> Estimate:
-    """Returns pass^k, the unbiased estimate that all of k attempts resolve a task.
+    """Returns pass^k, the estimated probability that all of k attempts resolve a task.
 
-    The estimate is the mean of C(c, k) / C(n, k), for c of n attempts resolved, over tasks with k
-    or more attempts (Yao et al. 2024, section 4).
+    The unbiased estimate is the mean of C(c, k) / C(n, k), for c of n attempts resolved, over tasks
+    with k or more attempts (Yao et al. 2024, section 4).
 
     Raises:
         InvalidArgumentError: No task has k attempts.
@@ -174,8 +174,8 @@ def _draw_estimate(outcomes: Outcomes, k: int, value: Callable[[int, int], float
 def bootstrap_interval(values: Values) -> tuple[float, float] | None:
     """Returns the percentile bootstrap interval of a mean, from 10,000 samples of tasks.
 
-    Unlike Student's interval, this interval assumes no distribution. The result is too narrow for
-    few tasks, and None for fewer than two. CodeRepairRL's evaluation reports this interval.
+    Unlike Student's interval, this interval assumes no distribution. The interval is too narrow for
+    few tasks; the result is None for fewer than two. CodeRepairRL's evaluation reports it.
 
     Args:
         values: One value per task, shape (num_tasks,).
@@ -223,7 +223,7 @@ class PairedDifference(JsonRecord):
         num_worse: Number of tasks at which b has the lower rate.
         p_value: The p-value of the exact sign test of ``num_better`` against ``num_worse``; with
             one attempt per task this is McNemar's exact test.
-        cohens_d: Cohen's d of the tasks' rates; None if both runs have constant rates.
+        cohens_d: Cohen's d of the tasks' rates; None if both runs have constant rates or one task.
         flips: The rates (a, b) of each task at which a and b differ, by task id, the largest
             decrease first.
     """

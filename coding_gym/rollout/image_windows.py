@@ -22,7 +22,7 @@ _log = logging.getLogger(__name__)
 
 
 class ImageWindows:
-    """Pulls each image before its first attempt begins, and removes it after its last attempt.
+    """Pulls each image before its first attempt, and removes the image after its last attempt.
 
     While attempts use the images of one window, the images of the next window are pulled, so at
     most two windows of images are on disk. Images that existed before the run are kept. A running
@@ -31,7 +31,7 @@ class ImageWindows:
     Args:
         attempts: Pairs of a task and the number of an attempt.
         window: The number of images in a window.
-        sandbox: Name of the run's backend: ``namespace``, or ``auto`` if it selects that backend.
+        sandbox: Name of the run's backend: ``namespace``, or ``auto`` if it selects ``namespace``.
         is_over: Returns whether no more attempts begin; then no more images are pulled.
 
     Attributes:

@@ -51,8 +51,8 @@ class Runner:
             run starts with the cost of its earlier episodes.
         tokens: Tokens of the prompts and replies of all ended episodes, as for ``cost``.
         images: Pulls and removes the images of tasks; None if all images are on disk.
-        on_turn: Called with every turn; on Ray after the end of the episode, else immediately, when
-            the turns of a harness have no results yet.
+        on_turn: Called with every turn; on Ray after the end of the episode, else immediately; a
+            turn of a harness has no results at that time.
         stopped: The reason why no more episodes begin, other than ``max_cost`` and ``max_tokens``;
             "" if there is no other reason.
 

@@ -1,8 +1,8 @@
 """Converts a chat to token ids message by message, so that sampled ids are never encoded again.
 
-Contents do not pass through the chat template, and no part of them becomes a control token: the
-template is rendered once for each sequence of roles, with placeholders for the contents, and the
-contents replace the placeholders before the encoding. The text between two control tokens is
+Contents do not pass through the chat template, and no part of a content becomes a control token:
+the template is rendered once for each sequence of roles, with placeholders for the contents, and
+the contents replace the placeholders before the encoding. The text between two control tokens is
 encoded as a whole; for byte-level vocabularies the ids equal those of encoding the whole chat.
 """
 
@@ -81,7 +81,7 @@ class _Shape(NamedTuple):
 
 
 class Chat:
-    """Converts messages to ids. All chats and threads can share it.
+    """Converts messages to ids. All chats and threads can share one instance.
 
     Args:
         tokenizer: The policy's tokenizer.
@@ -177,7 +177,7 @@ class Chat:
 
     def _break_look_alikes(self, content: str) -> list[str]:
         """Splits a content within each look-alike, so that no look-alike becomes a single id."""
-        if not self._layout.look_alikes:  # without this, the search takes as long as the encoding
+        if not self._layout.look_alikes:  # the search takes as long as the encoding
             return [content]
         cuts = [0, *(match.end() for match in self._look_alike.finditer(content)), None]
         return [content[start:end] for start, end in pairwise(cuts)]
@@ -223,8 +223,8 @@ def get_chat(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto") 
     Args:
         tokenizer: The policy's tokenizer.
         schemas: The tools, as OpenAI function schemas.
-        tool_format: The format of calls; see `coding_gym.tools.formats`. If the system prompt
-            explains the format and the tools, the layout omits the tools.
+        tool_format: The format of calls. The chat template gets the schemas only for the formats in
+            `UNEXPLAINED`; for all others the system prompt explains the tools.
 
     Raises:
         InvalidArgumentError: The tokenizer has no suitable chat template.

@@ -15,8 +15,8 @@ class _Family:
 
     Attributes:
         tokens: Control tokens around messages, calls and results.
-        stops: Control tokens that end a reply, which some servers leave in its text.
-        reasoning: The opening and the closing mark of reasoning, if there are such marks.
+        stops: Control tokens that end a reply; some servers leave these tokens in the text.
+        reasoning: The opening and the closing mark of reasoning; empty without marks.
     """
 
     tokens: tuple[str, ...] = ()
@@ -154,4 +154,4 @@ UNEXPLAINED: Mapping[str, str] = MappingProxyType(
         "template": "a call as the model's chat template has it",
     }
 )
-"""A call in each format whose tools a server or a chat template explains, not the system prompt."""
+"""An example of each format that the system prompt does not explain; a server or template does."""

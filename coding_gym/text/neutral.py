@@ -1,9 +1,9 @@
 """Neutralises control tokens in text that a server or a trainer encodes.
 
 Servers and trainers encode a chat template's output as a whole, so a file that contains
-``<|im_end|>`` would end the message that quotes it. A zero-width space after the first character of
-each control token makes the token plain text that looks the same. Ids from `coding_gym.text.chat`
-do not need this, because it encodes contents without control tokens.
+``<|im_end|>`` would end the message that quotes the file. A zero-width space after the first
+character of each control token makes the token plain text that looks the same. Chats that
+`coding_gym.text.chat` encodes need no zero-width space: contents never become control tokens.
 """
 
 import re

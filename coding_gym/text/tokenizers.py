@@ -6,7 +6,7 @@
 | ``hf:/path/to/folder``, ``hf:/path/tokenizer.json`` | a Hugging Face tokenizer on disk |
 | ``hf:org/name`` | a tokenizer in the local Hugging Face cache; never downloaded |
 
-tiktoken and transformers are imported at first use, because both take long to import.
+tiktoken and transformers are imported at first use, because the imports are slow.
 """
 
 import base64
@@ -49,7 +49,7 @@ SPLIT_PATTERN = "|".join(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tokenizer:
-    """Converts text to token ids and back. Threads can share it.
+    """Converts text to token ids and back. Threads can share one instance.
 
     Attributes:
         name: The name that `get_tokenizer` accepts.

@@ -1,6 +1,6 @@
 """Toolset ``bash``: mini-swe-agent's only tool, with submission by a command.
 
-The layout of observations, the submit line and the length limits are those of mini-swe-agent 2 (its
+The form of observations, the submit line and the length limits are those of mini-swe-agent 2 (its
 config/default.yaml and environments/local.py); the wording differs. There is no tool ``submit``: a
 command submits if it exits with 0 and the first line of its output is the submit line.
 """

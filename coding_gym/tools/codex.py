@@ -1,6 +1,6 @@
-"""Toolset ``codex``: the nine tools of AReno's coding agent, which resemble those of Codex.
+"""Toolset ``codex``: the nine tools of AReno's coding agent, which resemble Codex's tools.
 
-Names, arguments, limits and results are AReno's (its areno/agentic/coding). A result is a JSON
+Names, arguments, limits and results are AReno's (areno/agentic/coding). A result is a JSON
 object with sorted keys; an error is ``{"error": …}``. Differences: git applies a patch to all files
 or to none, including deletions and renames; standard output and error are merged in order; commands
 are not filtered by their text; results mark truncations; arguments are not repaired, because

@@ -1,7 +1,7 @@
 """Toolset ``editor``: ``str_replace_editor`` and ``bash``, the tools of many trained policies.
 
-Names, arguments, the layout of views and the sentences around them are those of SWE-agent (its
-tools/edit_anthropic), R2E-Gym and OpenHands; the shell is called ``bash``, as in SWE-agent.
+Names, arguments, the form of views and the sentences around views are those of SWE-agent
+(tools/edit_anthropic), R2E-Gym and OpenHands; the shell is called ``bash``, as in SWE-agent.
 Differences: paths can be relative; an edit keeps tabs, line ends and the file mode; there is no
 ``undo_edit``.
 """

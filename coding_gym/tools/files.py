@@ -141,7 +141,7 @@ def read_file(context: ToolContext, path: str) -> TextFile:
 
 
 def write_file(context: ToolContext, file: TextFile, text: str) -> bytes:
-    """Writes a file's new text and returns its bytes; on failure the file is unchanged."""
+    """Writes a file's new text and returns the written bytes; a failure changes nothing."""
     data = file.encode(text)
     if len(data) > MAX_FILE_BYTES:
         raise Refusal(f"{name_of(file.path)} would be larger than {MAX_FILE_BYTES >> 20} MiB")

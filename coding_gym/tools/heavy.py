@@ -1,6 +1,6 @@
 """Toolset ``heavy``: the tools of ``editor``, a repository map, and a prompt with steps.
 
-Use it to compare a heavyweight scaffold with light scaffolds such as ``nano``.
+Use this toolset to compare a heavyweight scaffold with light scaffolds such as ``nano``.
 """
 
 import json

@@ -148,7 +148,7 @@ def _changes(path: str, body: Sequence[str]) -> Iterator[_Change]:
         elif line[:1] in ("", " ", "+", "-"):
             change.lines.append(line or " ")
         else:
-            raise Refusal(f"{path}: lines of a change begin with +, - or a blank, got {line!r:.80}")
+            raise Refusal(f"{path}: each line must begin with +, - or a space, got {line!r:.80}")
 
 
 def _changed_text(file: files.TextFile, changes: Sequence[_Change]) -> str:

@@ -1,7 +1,7 @@
 """Prints the most used definitions in a tree's Python files; runs as a program in the sandbox.
 
-It needs Python 3.7 and only the standard library. Standard input is a JSON object: ``paths`` (files
-or folders whose definitions are printed; empty for all) and ``max_chars``. The tree is untrusted:
+The program needs only Python 3.7 or newer. Standard input is a JSON object: ``paths`` (files or
+folders whose definitions are printed; empty for all) and ``max_chars``. The tree is untrusted:
 files are parsed but never imported, and sizes are bounded.
 """
 

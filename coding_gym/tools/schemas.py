@@ -19,7 +19,7 @@ SHELLS = ("shell", "bash", "run_command", "execute_bash")
 """Names of tools that run a shell command, in this and other projects; the first is preferred."""
 
 COMMANDS = ("cmd", "command")
-"""Names of the argument of a shell tool that contains the command."""
+"""Names of the argument that contains the command of a shell tool."""
 
 _NAMESPACES = ("functions.", "default_api.")
 

@@ -128,8 +128,8 @@ class Toolset:
         system_prompt: The policy's instructions, without the tools' schemas.
         tools: The tools, in the order of the schemas.
         no_call_reply: The message to the policy after a reply without a tool call.
-        no_call_ends: Whether a reply without a call ends the episode if the policy has changed the
-            tree. Otherwise the reply counts as a format error.
+        no_call_ends: Whether a reply with text and without a call ends the episode after a change
+            of the tree. If False, every reply without a call counts as a format error.
         text_formats: Tool formats that ``auto`` reads in addition, for toolsets whose prompt
             explains a format other than JSON.
         submission: The call that submits.

@@ -1,4 +1,4 @@
-"""Batches of results, in the layout of Gymnasium's vector envs."""
+"""Batches of results, in the form of Gymnasium's vector envs."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any

@@ -13,7 +13,7 @@ from coding_gym.optional import import_extra
 from coding_gym.task import Task
 
 # An episode that loses this many actors raises an error, because the episode is the probable cause,
-# for instance by exhausting memory. With a smaller number, unrelated losses would raise it too.
+# for instance by exhausting memory. With a smaller number, unrelated losses would do so, too.
 _MAX_LOSSES = 5
 
 _KEY = "OPENAI_API_KEY"
@@ -21,7 +21,7 @@ _MAX_EXTRA_LOAD = 1.0  # episodes per CPU, above the node with the fewest
 
 
 class LostNodeError(SandboxError):
-    """The node of an episode, or the actor on it, died."""
+    """The node of an episode, or the actor on the node, died."""
 
 
 @dataclass(slots=True, eq=False)
@@ -95,7 +95,7 @@ class RayNodes:
         Raises:
             LostNodeError: Five nodes were lost.
             SandboxUnavailableError: No live node can run the sandbox.
-            Exception: The function raised it.
+            Exception: The function raised this exception.
         """
         num_losses = 0
         while True:
@@ -113,16 +113,16 @@ class RayNodes:
                 raise
 
     def call(self, node: Node, index: int, function: Callable[[Any], Any]) -> Any:
-        """Applies a function to an object on a node, waits, and returns its result.
+        """Applies a function to an object on a node, and returns the function's result.
 
         Args:
             node: The node.
-            index: The number of the object, which is created at its first use.
+            index: The number of the object; the node creates the object at the first call.
             function: The function.
 
         Raises:
-            LostNodeError: The node, or the actor on it, died; `place` starts a new actor.
-            Exception: The function raised it.
+            LostNodeError: The node, or the actor on the node, died; `place` starts a new actor.
+            Exception: The function raised this exception.
         """
         errors = self.ray.exceptions
         try:
@@ -224,7 +224,7 @@ class RayNodes:
 
 
 class _Worker:
-    """The actor on a node; it applies functions to objects, each created at its first use.
+    """The actor on a node: applies functions to objects, each created at the first call.
 
     Args:
         pickled: The function that creates an object, by cloudpickle.

@@ -37,7 +37,7 @@ def with_thoughts(record: Trajectory) -> list[tuple[Turn, str, str]]:
 
 
 def observation(turn: Turn) -> str:
-    """Returns a turn's observation; "" if it consists of the results of the turn's calls."""
+    """Returns a turn's observation; "" if the text only repeats results of the turn's calls."""
     remainder = turn.observation
     for result in turn.results:
         remainder = remainder.replace(result.content, "", 1)
@@ -57,7 +57,7 @@ def argument_text(value: object) -> str:
 
 
 def outcome(record: Trajectory) -> str:
-    """Returns the outcome in a word; "hacked" and "impossible" are those of impossible tasks."""
+    """Returns the outcome in a word; "hacked" and "impossible" are for impossible tasks."""
     if record.error_class:
         return "error"
     if record.grade is None:

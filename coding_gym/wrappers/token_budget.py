@@ -13,8 +13,8 @@ from coding_gym.episode.limits import Limits
 class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.RecordConstructorArgs):
     """Truncates an episode when its tokens are spent, after warnings.
 
-    The wrapper replaces the limits of tokens in ``env.unwrapped``, where they stay: from the next
-    `reset` they also apply without the wrapper. The env's tokenizer counts all ids that
+    The wrapper replaces the token limits of ``env.unwrapped``; from the next `reset` the new limits
+    apply to that env even if the wrapper is removed. The env's tokenizer counts all ids that
     `TranscriptObservation` returns in a running episode: prompt, replies and observations, with
     roles, control tokens, tool schemas and the generation prompt; a `coding_gym.Completion` counts
     by its sampled ids. ``info["budget"]["tokens"]`` is the remaining number, reserve included.

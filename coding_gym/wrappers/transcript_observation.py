@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 class TranscriptObservation(
     gym.ObservationWrapper[Observation, Any, Observation], gym.utils.RecordConstructorArgs
 ):
-    """Replaces the ids of the observation by the whole chat, in the layout of a model's prompt.
+    """Replaces the ids of the observation by the whole chat, in the form of a model's prompt.
 
     ``input_ids`` (int32) and ``attention_mask`` (int8), both of shape ``(max_tokens,)``, contain
     the system prompt with the tools, the issue, every reply with its results, and the generation
@@ -30,7 +30,7 @@ class TranscriptObservation(
 
     *Layout*: the chat template of an ``hf:`` tokenizer, with the toolset's schemas; for the bundled
     tokenizer ChatML, with the schemas in the system message. If the system prompt explains the
-    tool format, the layout adds no schemas.
+    tool format, no schemas are added.
 
     *Exact*: a `coding_gym.Completion` appears as its sampled ids, a plain reply as its encoded
     text. Each observation continues the previous one: the old ids, the ids of the reply, then the

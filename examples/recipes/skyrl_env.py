@@ -3,8 +3,8 @@
     pip install skyrl-gym -e .    # in a clone, with SkyRL's trainer installed
     environment: {env_class: coding_repair, skyrl_gym: {coding_repair: {tool_format: hermes}}}
 
-Import this file in the Ray task of your entry point: it registers the environment. Rows are those
-of `coding_gym.adapters.trl.prompt_rows`, with a column ``env_class`` of ``coding_repair``.
+Import this file in the Ray task of your entry point: it registers the environment. Add a column
+``env_class`` of ``coding_repair`` to the rows of `coding_gym.adapters.trl.prompt_rows`.
 """
 
 from collections.abc import Mapping
@@ -37,7 +37,7 @@ class RepairTextEnv(BaseTextEnv):
         return self._session.messages or prompt, self._session.summary()
 
     def step(self, action: str) -> BaseTextEnvStepOutput:
-        """Plays one reply; skip an episode whose metadata has ``mask_sample`` set."""
+        """Plays one reply; skip the episode if ``mask_sample`` is set in its metadata."""
         session = self._session
         if not session.ended:  # `init` ends the episode if no sandbox could be opened
             session.step(action)

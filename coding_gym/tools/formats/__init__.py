@@ -2,7 +2,7 @@
 
 A mark is the delimiter of a call, such as ``<tool_call>``. The readers parse JSON between marks
 (`json_calls`), XML-like tags (`tag_calls`) and Python-like calls (`python_calls`); ``bash_block``
-is one fenced block of bash, and ``template`` the response template of a Hugging Face tokenizer.
+is one fenced block of bash. A response template of a Hugging Face tokenizer reads ``template``.
 ``auto`` reads all rows of the table except ``bash_block`` and ``template``: each mark selects its
 row, and a call without marks must begin a line.
 

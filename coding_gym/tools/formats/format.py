@@ -17,7 +17,7 @@ class ParsedAction:
         calls: The tool calls in order, with unique ids. A call with unreadable arguments has its
             ``error`` set.
         text: The reply without its calls: the ``content`` of an OpenAI message, or the text with
-            its reasoning.
+            the reasoning.
         error: The format error of an unreadable reply, in one line: the position, the rule and the
             expected form; otherwise "".
         reasoning: The ``reasoning_content`` or ``reasoning`` of an OpenAI message, or the analysis
@@ -55,11 +55,11 @@ class Format:
     Attributes:
         name: A value of ``tool_format``.
         body: The reader: ``json``, ``channels`` (Harmony), ``tags``, ``python``,
-            ``gemma``, ``block`` (of bash) or ``template`` (the tokenizer's own).
+            ``gemma``, ``block`` (of bash) or ``template`` (the tokenizer's response template).
         opens: Pattern of the mark before one or several calls. For the reader ``tags`` it has one
             group, the tool's name.
-        head: Pattern of the text from this mark to the body, with the groups ``name`` and ``id`` if
-            these precede the arguments.
+        head: Pattern of the text from the opening mark to the body, with the groups ``name`` and
+            ``id`` if these precede the arguments.
         closes: Pattern of the mark after the body, or "". After JSON the mark of the last call can
             be missing, because servers remove stop strings.
         section: Pattern of the marks around all calls.

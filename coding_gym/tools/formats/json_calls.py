@@ -57,7 +57,7 @@ def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
 
 
 def message_calls(message: Mapping[str, Any]) -> list[ToolCall]:
-    """Returns the calls of an OpenAI message; raises FormatError if they are not a list.
+    """Returns the calls of an OpenAI message; raises FormatError if the field is not a list.
 
     An invalid entry becomes a call with an ``error`` and no name; then the parser rejects the whole
     reply.
@@ -155,7 +155,7 @@ def mentions_call(text: str) -> bool:
 
 
 def _is_call(item: Any, tools: KnownTools) -> bool:
-    """Returns whether a JSON value is like a call: a name with arguments, or a known tool."""
+    """Returns whether a JSON value is like a call: a name with arguments, or a known name."""
     if not isinstance(item, dict):
         return False
     if isinstance(item.get("function"), dict):

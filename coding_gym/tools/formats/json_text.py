@@ -31,7 +31,7 @@ _RULES = {
 
 
 class FormatError(ValueError):
-    """A format error in a reply; `ReplyParser.read` catches it and reports it in its result.
+    """A format error in a reply; `ParsedAction.error` of `ReplyParser.read` reports the error.
 
     Attributes:
         tool_format: The name of the format that the mark selects, or "".

@@ -245,7 +245,7 @@ class _Scan:
         if self.is_prose:
             return None
         piece = json_calls.read_bare(self.text, start, self.tools)
-        self.is_prose = piece is None  # one attempt only: it can read the whole text
+        self.is_prose = piece is None  # one attempt only, which can read the whole text
         return piece
 
     def _result(self) -> ParsedAction:

@@ -78,7 +78,7 @@ def _read_calls(text: str, position: int, *, is_gemma: bool = False) -> tuple[li
             parts.append(_json_token(token, mark))
     try:
         value = decode_whole("".join(parts))
-    except FormatError as error:  # its position refers to the JSON text
+    except FormatError as error:  # the error's position refers to the JSON text
         rule = str(error).partition(", at ")[0]
         raise FormatError.at(f"{rule}; each argument has a name", text, start) from None
     items = value if isinstance(value, list) else [value]

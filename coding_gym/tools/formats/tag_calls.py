@@ -40,9 +40,9 @@ def _read_arguments(
 ) -> tuple[dict[str, Any], int]:
     """Returns a call's arguments by name, and the position after them.
 
-    A value ends at the first closing tag that precedes another argument, the closing tag of the
-    call, or the end of the text. If a line of the value begins with the tag of another argument,
-    the closing tag is missing.
+    A value ends at the first closing tag that is followed by another argument, by the closing tag
+    of the call, or by the end of the text. If a line of the value begins with the tag of another
+    argument of the tool, the closing tag is missing: FormatError.
     """
     next_mark = rf"\s*+(?:{row.argument}|{row.closes}|\Z)"
     value_end = re.compile(rf"{row.argument_closes}(?={next_mark})")
