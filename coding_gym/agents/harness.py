@@ -53,7 +53,7 @@ LAYER = "/opt/harness"
 _SCHEMA = 1
 _PRESETS = files("coding_gym.agents") / "presets"
 _PINNED = re.compile(r".+(==[^*]+|@\d[^/ ]*|@[0-9a-f]{7,}|\.whl|\.tgz)")
-_UNKNOWN = re.compile(r"\{(?!(?:base_url|api_key|model)\})[a-z_]+\}")  # a placeholder
+_UNKNOWN = re.compile(r"(?<!\$)\{(?!(?:base_url|api_key|model)\})[a-z_]+\}")  # a placeholder
 _SCRATCH = "/opt/scratch"
 _PATHS = f"{LAYER}/bin:{LAYER}/node_modules/.bin"
 _BUILD_VARIABLES = {

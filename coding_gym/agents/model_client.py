@@ -75,7 +75,7 @@ class OpenAIClient:
                 f"{self.base_url} needs an API key; set the environment variable OPENAI_API_KEY "
                 "(to any text if the server checks no key), or name another server (--base-url)"
             )
-        self._client: Any = None  # from the first request to `close`
+        self._client = self._connected()  # now, so that wrong proxy settings are found at once
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickles only the arguments, without the key and the connections."""
@@ -145,14 +145,17 @@ class OpenAIClient:
             names = ", ".join(sorted(omitted_fields))
             _log.warning("%s refuses the fields %s; later requests omit them", self.base_url, names)
 
+    def _connected(self) -> Any:
+        return self._openai.AsyncOpenAI(
+            base_url=self.base_url,
+            api_key=self._key or "none",
+            timeout=None,  # `complete` limits the time of all retries together
+            max_retries=self.max_retries,
+        )
+
     async def _post(self, body: Mapping[str, Any]) -> tuple[Any, int]:
         if self._client is None:
-            self._client = self._openai.AsyncOpenAI(
-                base_url=self.base_url,
-                api_key=self._key or "none",
-                timeout=None,  # `complete` limits the time of all retries together
-                max_retries=self.max_retries,
-            )
+            self._client = self._connected()
         # In `extra_body`, because the client converts messages in the argument `messages`.
         response = await self._client.chat.completions.with_raw_response.create(
             model=body["model"], messages=[], extra_body=dict(body)

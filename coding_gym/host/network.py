@@ -66,7 +66,7 @@ def _has_secrets(path: Path) -> bool:
 
 def _pip_variables() -> dict[str, str]:
     """Returns pip's options for the sources of packages, as environment variables for pip."""
-    config, home = _PipConfig(), home_folder()
+    config, home = _PipConfig(strict=False), home_folder()
     user = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     named_file = os.environ.get("PIP_CONFIG_FILE", "")
     # The named file replaces those of the user.

@@ -13,8 +13,8 @@ def _num_unverified(grade: Grade) -> int:
     """
     if grade.is_verified is not False:
         return 0
-    statuses = grade.fail_to_pass
-    return _num_passed({test: statuses[test] for test in grade.unnegated or statuses})
+    tests = grade.unnegated or grade.fail_to_pass
+    return sum(grade.fail_to_pass.get(test) is TestStatus.PASSED for test in tests)
 
 
 def _num_fixed(grade: Grade) -> int:
