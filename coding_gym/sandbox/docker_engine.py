@@ -112,7 +112,7 @@ class Engine:
             return stream.dup()
 
     def remove(self, container: str) -> None:
-        """Removes a container, running or not; does nothing if it is gone or being removed."""
+        """Removes a container, running or not, unless the container is gone or being removed."""
         with self.errors_as("remove a container"):
             try:
                 self.api.remove_container(container, force=True)
@@ -145,7 +145,7 @@ class DaemonImage(NamedTuple):
 
 
 def inspect(engine: Engine, name: str, unprivileged: tuple[int, int]) -> DaemonImage:
-    """Returns an image of the daemon, from a cache; its user is ``unprivileged`` in place of root.
+    """Returns an image of the daemon, from a cache; ``unprivileged`` replaces root as its user.
 
     Raises:
         InvalidArgumentError: The image's user is not in its /etc/passwd.

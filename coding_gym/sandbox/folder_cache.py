@@ -17,7 +17,7 @@ from coding_gym.sandbox.spec import Mount, SandboxSpec
 
 PARTIAL = ".partial"
 LOCK = ".lock"
-USED = ".used"  # its time is that of the last use of the folder
+USED = ".used"  # the file's time is the time of the folder's last use
 BUILT = "/opt/built"  # in a sandbox that fills a folder
 
 

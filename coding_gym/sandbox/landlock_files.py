@@ -23,7 +23,7 @@ _WRITABLE_FOLDERS = {"workspace": WORKDIR, "home": HOME, "tmp": TMP}
 # Names of folders with packages, and of large folders that programs do not need.
 _SKIPPED_NAMES = {Path(pattern).name for pattern in THIRD_PARTY} | {"test", "idlelib", "lib2to3"}
 _NUM_RECENT_COPIES = 8
-# This package sets them to paths in the spec. All others are passed unchanged, as by `Sandbox.run`.
+# This package sets these variables to paths in the spec; other variables are passed unchanged.
 _PATH_VARIABLES = {"HOME", "PATH", "TMPDIR", "VIRTUAL_ENV"}
 
 User = tuple[int, int]
@@ -36,7 +36,7 @@ class LandlockFiles:
     Attributes:
         path: The folder that holds the sandbox's files; removed when the sandbox closes.
         writable: Paths of the folders that commands may write to, by name.
-        host_paths: Host paths by the paths in the spec and by themselves.
+        host_paths: Host paths; the keys are the paths in the spec and the host paths themselves.
     """
 
     path: Path
@@ -163,7 +163,7 @@ def _is_needed(entry: "os.DirEntry[str]") -> bool:
 class _Copy:
     """A copy of a host folder or file.
 
-    It is removed when no sandbox and no cache entry uses this object, or at exit.
+    The copy is removed when no sandbox and no cache entry uses this object, or at exit.
 
     One group may enter the folder of the copy. Files keep owner and mode, so a file that the user
     may not read stays unreadable.

@@ -1,7 +1,7 @@
 """Makes folders that belong to a process, and removes those of processes that have ended.
 
 The folders of a process are in one parent folder, which the process keeps locked. The kernel
-releases the lock when the process ends, also if that is in another container or pid namespace.
+releases the lock when the process ends, also for a process in another container or pid namespace.
 """
 
 import atexit
@@ -98,7 +98,7 @@ def _make_locked(parent: Path) -> Path | None:
 
 
 def _remove_unlocked(folder: Path) -> None:
-    """Removes a folder of this user whose process has ended."""
+    """Removes a folder of an ended process of this user."""
     with contextlib.suppress(OSError):  # the folder is locked or gone, or another user's
         descriptor = os.open(folder, _FOLDER)
         try:

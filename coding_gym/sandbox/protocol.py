@@ -1,4 +1,4 @@
-"""The interface that every sandbox backend implements. It does not depend on git or tasks."""
+"""The interface that every sandbox backend implements. The module does not use git or tasks."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -141,7 +141,7 @@ class Sandbox:
 
         Raises:
             OSError: As ``open`` would: FileNotFoundError, IsADirectoryError, PermissionError; EFBIG
-                above ``max_bytes``; EINVAL if it is neither a file nor a folder.
+                above ``max_bytes``; EINVAL if the path is neither a file nor a folder.
             SandboxError: The sandbox is closed or died.
             InvalidArgumentError: ``path`` is not a valid path, or ``max_bytes`` is below 0.
         """

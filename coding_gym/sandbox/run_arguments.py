@@ -22,7 +22,7 @@ _MAX_COMMAND_BYTES = 1 << 20
 # The longest argument of exec (MAX_ARG_STRLEN) without its NUL.
 MAX_ARGUMENT_BYTES = (128 << 10) - 1
 _MAX_PATH_BYTES = 4095  # of a system call (PATH_MAX), without its NUL
-# The usual limit of exec. JSON encodes a byte as at most six bytes, so a message can hold them.
+# The usual limit of exec. In JSON a byte takes at most six bytes, so the maximum fits a message.
 _MAX_ENV_BYTES = 2 << 20
 # Reads a command from standard input, and runs it with empty standard input.
 _FROM_STDIN = (

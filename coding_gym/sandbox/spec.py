@@ -189,7 +189,7 @@ def environment(
 def mounted_packages(spec: SandboxSpec) -> dict[str, str]:
     """Returns ``PYTHONPATH`` with the packages that the spec mounts; empty if it mounts none.
 
-    A backend that does not mount the spec's interpreter needs it to run another Python.
+    A backend that does not mount the spec's interpreter needs this value to run another Python.
     """
     if spec.python is None:
         return {}

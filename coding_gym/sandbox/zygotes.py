@@ -1,8 +1,8 @@
 """Starts the zygotes of this process, which fork the first processes of sandboxes on request.
 
-Each kind of sandbox, user, interpreter and set of preloaded modules has one zygote, which starts
-when it is first needed and runs until this process exits. Zygotes of ``namespace`` sandboxes have
-left the host's namespaces; zygotes of ``landlock`` sandboxes have not.
+Each combination of a kind of sandbox, user, interpreter and preloaded modules has one zygote. The
+zygote starts when it is first needed and runs until this process exits. Zygotes of ``namespace``
+sandboxes have left the host's namespaces; zygotes of ``landlock`` sandboxes have not.
 """
 
 import atexit
@@ -206,7 +206,7 @@ def with_zygote(
     use: Callable[[Zygote], Result],
     preload: Preload | None = None,
 ) -> Result:
-    """Calls ``use`` with a zygote; if that zygote has died, calls it again with a new zygote."""
+    """Calls ``use`` with a zygote; if that zygote has died, calls ``use`` with a new zygote."""
     first = zygote(kind, uid, gid, preload)
     try:
         return use(first)

@@ -82,9 +82,9 @@ def _run_watchdog(
 
 
 def _watch(channel: socket.socket, owner_pidfd: int, request: LandlockRequest) -> None:
-    """Starts the first process; kills all processes when it, the owner or the channel ends.
+    """Starts the first process; if this child, the owner or the channel ends, kills all processes.
 
-    This process keeps the channel open until then, because its end notifies the owner.
+    This process keeps the channel open until then, because the channel's end notifies the owner.
     """
     with step("become the subreaper of the sandbox"):
         sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
@@ -191,7 +191,7 @@ def _start_bash(
 ) -> int:
     """Starts bash in a nested domain; see `commands.spawn_bash`.
 
-    It uses a fork, because a process can enter a domain only by itself.
+    The start uses a fork, because a process can enter a domain only by itself.
     """
 
     def enter() -> None:
@@ -218,7 +218,7 @@ def _start_bash(
 def _opener(paths: list[str]) -> Opener:
     """Returns the opener for the owner's requests; in ``/proc`` it opens granted paths only.
 
-    This process may read all of ``/proc``, and commands can make links to its files.
+    This process may read all of ``/proc``, and commands can make links to files there.
     """
     proc = os.stat("/proc").st_dev
     prefixes = tuple(f"{path}/" for path in paths)

@@ -57,7 +57,7 @@ class Entry(NamedTuple):
     """A file, folder or link of a snapshot.
 
     Attributes:
-        root: Name of the folder that it is in.
+        root: Name of the folder that holds the entry.
         path: Its path in the root: ``.``, or a path that starts with ``./``.
         kind: A value of `_KINDS`, or ``"link"`` for a further name of a file.
         mode: Its permissions.
@@ -88,7 +88,7 @@ def open_folders(folders: Mapping[str, str], *, newest_first: bool) -> Changes:
 def send(changes: Changes, request: Mapping[str, Any], channel: socket.socket) -> None:
     """Writes a snapshot to the request's file, closes the file, and replies with the size.
 
-    It writes through a mapping, to which the limit on file size does not apply. After a failure the
+    The write uses a mapping, to which the limit on file size does not apply. After a failure the
     sandbox stays usable, because a policy can make a tree that has no snapshot.
     """
     descriptor = request["file"]

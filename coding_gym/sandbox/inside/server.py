@@ -170,7 +170,7 @@ def _prepare() -> MountedFolders:
 def _switch_user(uid: int, gid: int) -> None:
     """Switches to the uid that sandboxes map; keeps capabilities in this user namespace.
 
-    With them, `MountedFolders` can enter private folders of the user who runs the owner.
+    The capabilities let `MountedFolders` enter private folders of the user who runs the owner.
     """
     if os.getuid() == uid:
         return
