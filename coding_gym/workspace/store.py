@@ -184,7 +184,7 @@ class TemplateStore:
 
 
 def _with_tree(base: SandboxSpec, folder: Path) -> SandboxSpec:
-    """Returns the spec of a template in ``folder``; ``base`` is that of its environment."""
+    """Returns the spec of a template in ``folder``; ``base`` is the spec of its environment."""
     base_git = Mount(source=folder / "base.git", target=BASE_GIT)
     layers = (folder / "tree", *base.layers)
     return replace(base, layers=layers, mounts=(base_git, *base.mounts))
