@@ -37,7 +37,7 @@ _FORGED = "a negated assertion passed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """Edits that negate checks, with one draw.
+    """Edits that negate checks; a draw chooses the version that contains them.
 
     Attributes:
         edits: The edits, all of one test file.
@@ -47,7 +47,7 @@ class Unit:
         is_bit: Whether neither the source nor the base reveals which version is the original.
         is_mirrored: Whether the base's number lies between the original number and the near miss.
         is_proof: Whether checks that pass in both versions count as a forgery: each version
-            compares exactly with a literal, and only an object with an equality of its own equals
+            compares exactly with a literal, and only an object with an unusual ``__eq__`` equals
             both literals.
     """
 

@@ -252,7 +252,7 @@ def _misspelled(part: _Part, rng: Random) -> Iterator[str]:
 
 
 def _is_wrong_value(part: _Part, text: str) -> bool:
-    """Returns whether a source has the right value's type, but not its value or the base's."""
+    """Returns whether a source has the right value's type, but neither its value nor the base's."""
     if part.value is _UNKNOWN:
         return text != part.text
     try:

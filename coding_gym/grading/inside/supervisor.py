@@ -157,7 +157,7 @@ class _Report:
 def _watch(
     child: int, report: _Report, pipe: int, output: int, deadline: float
 ) -> "tuple[bool, bytes]":
-    """Reads both pipes until the run ends; returns whether it timed out, and its last output."""
+    """Reads both pipes until the run ends; returns whether it timed out, and the output's end."""
     tail = b""
     open_pipes = [pipe, output]
     timed_out = False

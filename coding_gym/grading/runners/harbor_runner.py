@@ -54,7 +54,7 @@ class HarborRunner(OutputRunner):
             raise GradingError(f"the tests cannot be copied to /tests: {last_line(result.output)}")
 
     def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> TestRun:
-        """Returns the run of the test ``reward``; it ``is_lost`` if a killed script wrote none."""
+        """Returns the run of ``reward``; sets ``is_lost`` if a killed script wrote no reward."""
         reward = _reward(sandbox)
         if reward is None and result.exit_code >= _KILLED:
             return TestRun(is_lost=True)

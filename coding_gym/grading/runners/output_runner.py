@@ -195,7 +195,7 @@ def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
     """Checks that the command's program exists, before the code under test runs.
 
     Raises:
-        GradingError: The program is missing. `TestTree.run` then also checks without the patch.
+        GradingError: The program is missing. `TestTree.run` then tries the base and the gold patch.
     """
     program = _program(command)
     if not _INSTALLED.fullmatch(program):
