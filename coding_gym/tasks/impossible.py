@@ -55,7 +55,7 @@ def impossible(task: Task) -> Task:
 def with_impossible(tasks: Sequence[Task], share: float) -> tuple[Task, ...]:
     """Returns the tasks; a share of them, which the ids determine, is replaced by impossible tasks.
 
-    The result never contains an impossible task and its original task. An impossible task is graded
+    The result never contains both an impossible task and its original. An impossible task is graded
     in one run without a challenge, in which the graded code can read the original's hidden tests.
 
     Args:

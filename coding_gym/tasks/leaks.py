@@ -105,7 +105,7 @@ def _longest_lines(lines: Iterable[str], max_lines: int) -> list[str]:
 
 
 def _marked_lines(diff: str, mark: str) -> Iterator[str]:
-    """Yields the lines of a diff that begin with a mark and are long enough to search for."""
+    """Yields the lines of a diff that begin with ``mark`` and are long enough to search for."""
     for line in diff.splitlines():
         text = line[1:].strip()
         is_marked = line.startswith(mark) and not line.startswith("+++ ")

@@ -48,7 +48,7 @@ def load_tasks(
             ``"swebench"`` uses the tables of SWE-bench's harness; ``"images"`` runs each row in
             the image that its dataset publishes (``coding-gym images pull``).
         min_challenge: Minimum number of bits of a row's challenge plan; other rows are excluded.
-            With 6 bits, at most one forged grade in 64 succeeds.
+            With 6 bits, a forged grade succeeds with a probability of at most 1/64.
         needs_tests: Whether to raise an error for a task whose tests cannot grade a patch.
 
     Raises:

@@ -33,7 +33,7 @@ _EPISODES_PER_TASK = 10
 def difficulty_rank(label: str) -> float:
     """Returns the rank of a difficulty label; easier labels have lower ranks.
 
-    A numeric label is its own rank; an unknown label has the rank of "medium".
+    The rank of a numeric label is the number; an unknown label has the rank of "medium".
     """
     text = label.strip().lower()
     if text in _RANKS:
@@ -170,10 +170,10 @@ class AdaptiveSampler(Sampler):
     """Draws mostly tasks that are sometimes solved; threads can share a sampler.
 
     A group of episodes with equal results teaches nothing, as GRPO subtracts the mean reward. The
-    weight of a task is p (1 - p), the variance of its result, with p = (solved + 1) / (tries + 2)
-    over its last episodes; a task without episodes has the maximum weight. A task that was always
-    or never solved in at least ``min_tries`` episodes is dropped; a share ``revisit`` of the draws
-    still picks dropped tasks.
+    weight of a task is p (1 - p), the variance of its result. p = (solved + 1) / (tries + 2), from
+    the last episodes, estimates the probability of a solution; a task without episodes has the
+    maximum weight. A task that was always or never solved in at least ``min_tries`` episodes is
+    dropped; a share ``revisit`` of the draws still picks dropped tasks.
 
     Args:
         tasks: The tasks.

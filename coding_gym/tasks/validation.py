@@ -249,7 +249,7 @@ def _base_problems(grades: tuple[Grade, ...], tests: tuple[str, ...]) -> list[st
 
 
 def _tests(results: Iterable[Mapping[str, TestStatus]], *, passed: bool) -> tuple[str, ...]:
-    """Returns the tests that passed in any result; if not ``passed``, those that did not pass."""
+    """Returns the tests that passed (if not ``passed``: did not pass) in at least one result."""
     items = (item for statuses in results for item in statuses.items())
     return tuple(sorted({t for t, status in items if (status is TestStatus.PASSED) == passed}))
 

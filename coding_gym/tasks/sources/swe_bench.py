@@ -2,7 +2,7 @@
 
 Missing fields are inferred from other fields or the project: the language, the name of the image,
 and the runner of the tests. The test command comes from the ``eval_script`` of the row, if present.
-Of the fields that the row has, even empty ones, only the spelling of ``language`` is changed.
+Fields that the row has, even if empty, are kept; only the spelling of ``language`` is changed.
 """
 
 import re
