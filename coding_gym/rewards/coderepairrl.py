@@ -107,8 +107,8 @@ def exploration_depth(turns: Sequence[Turn]) -> float:
     previous precise read. The score is at least 0.
 
     Source: ``terminal_exploration_depth_reward_func`` in ``src/rewards/terminal.py`` of
-    CodeRepairRL. Changed: the later command must name the whole path, not only its end; and a
-    precise read prevents the last penalty even if the score has the bonus of 0.25 for a path.
+    CodeRepairRL. Changed: the reading command must name the whole path, not only the path's end;
+    and a precise read prevents the last penalty even if the score has the bonus of 0.25 for a path.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> def run(cmd, output="", ok=True):

@@ -1,4 +1,4 @@
-"""The reward for exploration, and the shell commands and paths of an episode that it counts."""
+"""The reward for exploration, and the shell commands and paths that this reward counts."""
 
 import posixpath
 import re
