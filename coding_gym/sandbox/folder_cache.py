@@ -56,7 +56,7 @@ class FolderCache:
                     self._build(key, build, final)
         with suppress(OSError):  # the cache may be read-only
             # Not the lock file, which some versions of filelock remove, nor the folder, whose time
-            # is part of its content.
+            # is part of the cached content.
             final.with_name(f"{key}{USED}").touch()
         return final
 

@@ -1,7 +1,7 @@
 """Makes the files of a ``landlock`` sandbox: copies of its layers, and of folders to read.
 
 workspace/  home/  tmp/     folders that commands may write to
-python/                     a virtual environment; its only packages are those of the spec
+python/                     a virtual environment with only the packages of the spec
 """
 
 import os
@@ -87,7 +87,7 @@ def variables(
 ) -> dict[str, str]:
     """Returns the environment variables of commands; `_PATH_VARIABLES` have host paths.
 
-    The fixed variables and those of the spec take precedence over ``defaults``.
+    The fixed variables and the spec's variables take precedence over ``defaults``.
     """
     env = {"TMPDIR": TMP} | environment(spec, first=(str(files.path / "python" / "bin"),))
     for name in _PATH_VARIABLES & env.keys():
@@ -149,7 +149,7 @@ def _reachable_python(prefix: Path, user: User, cleanup: ExitStack) -> Path:
 
 
 def _parents_are_traversable(path: Path, user: User) -> bool:
-    """Returns whether a user may enter all folders above a path, none of which the user owns."""
+    """Returns whether a user, who owns no folder above a path, may enter all these folders."""
     stats = [folder.stat() for folder in path.parents]
     return all(stat.st_mode & (0o010 if stat.st_gid == user[1] else 0o001) for stat in stats)
 

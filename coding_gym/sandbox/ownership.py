@@ -1,4 +1,4 @@
-"""Makes folders that belong to a process, and removes those of processes that have ended.
+"""Makes folders that belong to a process, and removes the folders of ended processes.
 
 The folders of a process are in one parent folder, which the process keeps locked. The kernel
 releases the lock when the process ends, also for a process in another container or pid namespace.
@@ -67,7 +67,7 @@ def make_folder(kind: str) -> Path:
 
 @cache
 def process_folder(parent: Path, pid: int) -> Path:
-    """Returns this process's folder in ``parent``; removes those of processes that have ended.
+    """Returns this process's folder in ``parent``; removes the folders of ended processes.
 
     Args:
         parent: Holds the folders of all processes of this user.
@@ -132,7 +132,7 @@ def cache_folder() -> Path:
 def make_upper(owner: tuple[int, int]) -> Path:
     """Returns a new folder, in the user's cache, for the changes of one sandbox.
 
-    It has subfolders ``upper`` and ``work``. Before Linux 6.6 a tmpfs has no user extended
+    The folder has subfolders ``upper`` and ``work``. Before Linux 6.6 a tmpfs has no user extended
     attributes, without which an overlay can neither remove nor replace a folder of a lower layer.
     """
     parent = cache_folder() / "uppers"

@@ -3,7 +3,7 @@
 In a persistent shell, the bash of a command saves its state at exit, and the bash of the next
 command sources it. The state is the folder, the file mode mask, variables, functions, aliases,
 options other than xtrace and verbose, and the last exit code; limits, traps and processes are not
-part of it. It is a file in the sandbox's home, so snapshots include it. A command does not change
+part of it. The state is a file in home, so snapshots include it. A command does not change
 the state if it is killed, if it replaces bash by ``exec``, or if it sets a trap on EXIT and calls
 ``exit``. A command that redefines or disables ``builtin`` discards the state and its exit code.
 """
@@ -35,7 +35,7 @@ STATE = f"{HOME}/.bash_state"
 # One line up to the command, so that its errors have the right line numbers. Only regular files
 # are opened: a FIFO would block. Functions come last: they could replace later commands.
 # Aliases in functions are already expanded. `cd` sets PWD; the command's text is too large to save.
-# The trap saves the state of a command that calls `exit`. It does nothing after the save at the end
+# The trap saves the state if a command calls `exit`, and does nothing after the save at the end
 # of the command, which unsets BASH_EXECUTION_STRING; a trap of the command runs then.
 # Restoring a non-zero exit status under errexit would exit the next bash before its command.
 _SAVE = b"; ".join(

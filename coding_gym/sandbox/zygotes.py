@@ -105,8 +105,8 @@ class Zygote:
                 self.stop()
                 raise SandboxError(f"the sandbox server died: {error}") from error
             except BaseException:
-                # A late reply would be read as that of the next request, so this zygote gets no
-                # more requests. Its sandboxes stay open.
+                # A late reply would be read as the reply to the next request, so this zygote gets
+                # no more requests. Its sandboxes stay open.
                 self._accepts_requests = False
                 raise
         if reply == b"+":  # the new sandbox ends, because no process holds its channel

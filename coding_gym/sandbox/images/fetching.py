@@ -59,7 +59,7 @@ def fetch_image(image: str) -> Path:
 def remove_image(image: str) -> frozenset[str]:
     """Removes an image, and all blobs that no other image uses; waits for a running fetch.
 
-    The removed blobs include those of incomplete fetches.
+    The removed blobs include blobs of incomplete fetches.
 
     Returns:
         The digests of the removed blobs.

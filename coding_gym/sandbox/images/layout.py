@@ -138,7 +138,7 @@ def blob_path(layout: Path, digest: str) -> Path:
     """Returns the path of a blob after verifying the digest of its content.
 
     Raises:
-        InvalidArgumentError: The digest is malformed, or differs from that of the file.
+        InvalidArgumentError: The digest is malformed, or differs from the digest of the file.
         OSError: There is no such file.
     """
     if not _DIGEST.fullmatch(digest):

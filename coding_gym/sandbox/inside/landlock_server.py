@@ -1,9 +1,9 @@
 """The zygote of ``landlock`` sandboxes, and the two processes of each sandbox.
 
 The zygote is not confined and keeps no descriptors of sandboxes: it sends the owner's end of a new
-channel and closes both ends. It forks a *watchdog* per sandbox, which reads nothing from the
-sandbox. The watchdog ends with the owner, not with the zygote, and kills the sandbox's processes.
-Its child, the first process, drops the rights that commands lack, then serves.
+channel and closes both ends. The zygote forks a *watchdog* per sandbox, which reads nothing from
+the sandbox. The watchdog ends with the owner, not with the zygote, and kills the sandbox's
+processes. Its child, the first process, drops the rights that commands lack, then serves.
 """
 
 import contextlib

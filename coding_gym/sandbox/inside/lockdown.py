@@ -92,7 +92,7 @@ def limit_descriptors(limits: Mapping[str, int]) -> None:
 
 
 def set_limits(limits: Mapping[str, int], *, num_extra_processes: int = 0) -> None:
-    """Sets all limits of this process and of commands except that of open files."""
+    """Sets all limits of this process and of commands except the limit of open files."""
     for kind, value in (
         (resource.RLIMIT_CORE, _CORE_BYTES),
         (resource.RLIMIT_NICE, 0),

@@ -162,8 +162,8 @@ class Times:
 def mount_sources(request: SandboxRequest, mount_names: MountNames, times: Times) -> None:
     """Unmounts the server's root, and mounts the sources of the request.
 
-    The target of a mount can contain symbolic links of an image, a layer or a snapshot. They are
-    resolved after the server's root is unmounted, so they lead only into the sandbox.
+    The target of a mount can contain symbolic links of an image, a layer or a snapshot. These links
+    are resolved after the server's root is unmounted, so they lead only into the sandbox.
 
     Args:
         request: The request of the sandbox.

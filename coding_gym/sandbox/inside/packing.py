@@ -4,8 +4,8 @@ Each entry is a line, the JSON list of an `Entry`, and for a regular file its da
 would be slower: Python's tarfile takes twice the time of the system calls.
 
 No process of the sandbox runs during a snapshot, so files do not change. Sockets are skipped, and
-so are extended attributes, except that of opaque folders, which hide a folder of a lower layer. A
-tree with a path longer than the kernel accepts has no snapshot.
+so are extended attributes, except the attribute of opaque folders, which hide a folder of a lower
+layer. A tree with a path longer than the kernel accepts has no snapshot.
 """
 
 import contextlib

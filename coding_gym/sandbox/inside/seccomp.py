@@ -177,11 +177,11 @@ def program(machine: str) -> bytes:
 def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
     """Returns the filter of calls that Landlock cannot control.
 
-    It allows no sockets except pairs of connected UNIX sockets. There is no private network
+    The filter allows no sockets except pairs of connected UNIX sockets. There is no private network
     namespace, and Landlock up to ABI 7 controls neither datagrams nor UNIX sockets with paths, such
-    as that of a container engine. A pair of datagram sockets, which SOCK_RAW makes too, is refused
-    because each socket of it could still send to any path. Changes of extended attributes fail, as
-    on file systems without them.
+    as the socket of a container engine. A pair of datagram sockets, which SOCK_RAW makes too, is
+    refused because each socket of it could still send to any path. Changes of extended attributes
+    fail, as on file systems without them.
 
     Args:
         machine: The architecture.

@@ -264,8 +264,8 @@ def _drop_server_state(channel: socket.socket) -> None:
 def _listen(port: int, channel: socket.socket) -> None:
     """Listens at a port of the sandbox and sends the listening socket to the owner.
 
-    It runs before `limit_descriptors`: the kernel compares this limit to the descriptors in transit
-    of all processes of the user, so other sandboxes could make the call fail.
+    The call must precede `limit_descriptors`: the kernel compares this limit to the descriptors in
+    transit of all processes of the user, so other sandboxes could make the call fail.
     """
     with socket.create_server((_LOOPBACK, port)) as listener:
         socket.send_fds(channel, [b"+"], [listener.fileno()])
