@@ -1,7 +1,7 @@
 """Finds network settings of this machine: name servers, proxies, certificates, package indexes.
 
-Only the sandboxes that build environments have the host's network and these settings. They run
-commands of the task's author, not of a policy.
+Only the sandboxes that build environments have the host's network and these settings. These
+sandboxes run commands of the task's author, not of a policy.
 """
 
 import configparser
