@@ -34,7 +34,7 @@ _DISK_FULL = (*map(os.strerror, DISK_FULL), "unknown write failure on standard o
 def diff(sandbox: Sandbox, template: Template) -> Patch:
     """Returns the changes of the working tree since the base, as a git diff.
 
-    The patch contains new, deleted, renamed and binary files and mode changes. It excludes
+    The patch contains new, deleted, renamed and binary files and mode changes. The patch excludes
     submodules, and new files that the base's ``.gitignore`` names, that install commands made, or
     that are caches of Python tools and editors (``__pycache__``, ``.pytest_cache``, ``.x.swp`` …).
     It also excludes the new paths in `Patch.excluded`: files larger than `MAX_PATCH_BYTES`, core

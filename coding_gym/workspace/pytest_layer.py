@@ -100,8 +100,8 @@ class PytestLayers:
         into a read-only mount.
 
         Raises:
-            TemplateError: The interpreter's minor version differs from that of this process, for
-                which pytest is installed.
+            TemplateError: The interpreter's minor version differs from the version of this process,
+                for which pytest is installed.
         """
         if interpreter.minor != sys.version_info[:2]:
             raise TemplateError(

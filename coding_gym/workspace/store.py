@@ -40,8 +40,8 @@ _MAX_RECENT = 4096
 class TemplateStore:
     """Builds the templates of tasks and caches them.
 
-    All processes can share the cache folder. It can be deleted while no process uses it. Each
-    template is named by a digest of its content, built once, and either complete or absent.
+    All processes can share the cache folder. The folder can be deleted while no process uses it.
+    Each template is named by a digest of its content, built once, and either complete or absent.
 
     Args:
         backend: Name of the sandbox backend that opens the templates.
