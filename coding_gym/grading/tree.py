@@ -206,7 +206,7 @@ def spec_for_tests(task: Task, template: Template, *, preloads_pytest: bool = Tr
     Args:
         task: The task.
         template: The template of the task.
-        preloads_pytest: Whether pytest is imported in advance, unless the task has its own.
+        preloads_pytest: Whether pytest is imported in advance, unless the task installs pytest.
     """
     spec = template.spec
     limits = replace(

@@ -88,7 +88,7 @@ def log_spellings(node_id: str) -> set[str]:
 
 
 def read_seaborn(log: str) -> dict[str, str]:
-    """Reads failures from the summary, and passes from there or from ``pytest -v``."""
+    """Reads failures from the summary, and passes from the summary or ``pytest -v``."""
     statuses = {}
     for line in log.split("\n"):
         words = line.split()

@@ -155,8 +155,8 @@ class OutputRunner:
     def _named_paths(self, task: Task) -> set[str]:
         """Returns the paths that the command names, except for files of the program.
 
-        Files of the program are those that the gold patch changes, and compiled sources of the same
-        language and folder.
+        Files of the program are the files that the gold patch changes, and compiled sources of the
+        same language and folder.
         """
         gold = Patch(task.gold_patch).paths
         sources = {_kind(path) for path in gold if path.endswith(COMPILED)}
