@@ -19,7 +19,7 @@ _VERSION = "4.1.0"
 _INSTALL = f"python -m pip install -q --no-deps swebench=={_VERSION}"
 _TABLES = "tables.json"
 
-# Empty packages replace the real ones, which import all dependencies of the harness; only the
+# Empty packages replace the real packages, which import all dependencies of the harness; only the
 # module of constants runs.
 _DUMP = """\
 import importlib.util, json, os, sys, types

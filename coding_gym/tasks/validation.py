@@ -232,8 +232,8 @@ def _challenge_problems(gold: Grade, cheats: tuple[CheatResult, ...], checks: Ch
             + levels_text(gold.levels)
         )
     if kinds := [cheat.kind for cheat in cheats if cheat.by_challenge]:
-        chance = f"expected probability 1 in {2**gold.bits}"
-        problems.append(f"scripted cheats resolve the task ({chance}): {', '.join(kinds)}")
+        probability = f"expected probability 1 in {2**gold.bits}"
+        problems.append(f"scripted cheats resolve the task ({probability}): {', '.join(kinds)}")
     return problems
 
 

@@ -112,8 +112,8 @@ def _read_eval_script(text: str) -> tuple[str, str] | None:
     has the lines between the markers.
     """
     text = _WRITES_TESTS.sub("", text.replace("\r\n", "\n") + "\n")
-    marked = _MARKED_TESTS.search(text)
-    return (text[: marked.end()].rstrip(), marked[1].strip()) if marked else None
+    match = _MARKED_TESTS.search(text)
+    return (text[: match.end()].rstrip(), match[1].strip()) if match else None
 
 
 def how_tests_run(
