@@ -75,7 +75,7 @@ class DockerBackend:
     that shares this process's files.
 
     Args:
-        image: The image for specs without an image; it needs bash and the command-line programs
+        image: The image for specs that name no image; must have bash and the command-line programs
             that commands use. Other values than the default are for tests.
         host: The daemon, such as ``unix:///run/docker.sock``, for tests; "" for the value of
             ``DOCKER_HOST``.

@@ -90,7 +90,7 @@ class Engine:
         return description
 
     def read_file(self, container: str, path: str) -> bytes:
-        """Returns the content of a regular file of a container; empty if it does not exist."""
+        """Returns the content of a regular file of a container; empty if the file is missing."""
         try:
             stream, _ = self.api.get_archive(container, path)
         except docker.errors.NotFound:

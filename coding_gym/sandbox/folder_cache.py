@@ -44,7 +44,7 @@ class FolderCache:
         If ``build`` raises an exception, the new folder is removed and the exception propagates.
 
         Args:
-            key: The name of the folder, without ``/``; it determines the content.
+            key: The name of the folder, without ``/``; the key determines the content.
             build: Fills an empty folder.
         """
         final = self.path(key)

@@ -30,8 +30,8 @@ NO_SNAPSHOTS = "this sandbox backend has no snapshots; use 'namespace', which al
 class Snapshot:
     """All changes of a sandbox at one time; processes are not part of it.
 
-    A snapshot is in memory and does not need its sandbox, which may be closed. It can be restored
-    any number of times.
+    A snapshot is in memory, does not need its sandbox, which may be closed, and can be restored any
+    number of times.
 
     Attributes:
         backend: Name of the backend that took it; only this backend can restore it.

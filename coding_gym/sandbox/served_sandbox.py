@@ -292,7 +292,7 @@ class ServedSandbox(Sandbox):
             "env": run.env,
         }
         body, stdin = run.command, run.stdin
-        if run.source and self._channel.forks_python:  # only the fork reads it
+        if run.source and self._channel.forks_python:  # only the fork reads the file
             source = run.source.encode("utf-8", "surrogatepass")
             request["op"], body, stdin = "python", b"", b"%010d" % len(source) + source + stdin
         with memory_file(stdin) if stdin else contextlib.nullcontext() as file:

@@ -70,7 +70,7 @@ class Zygote:
         self.overlay_works_on_tmpfs = bool(header.get("overlay_works_on_tmpfs"))
 
     def is_usable(self) -> bool:
-        """Returns whether the zygote can open more sandboxes; stops it if its process has ended."""
+        """Returns whether the zygote can open sandboxes; stops a zygote whose process has ended."""
         poll = select.poll()
         try:
             poll.register(self._control, select.POLLRDHUP)
@@ -122,7 +122,7 @@ class Zygote:
         with contextlib.suppress(OSError):  # the zygote closed the channel first
             self._control.shutdown(socket.SHUT_RDWR)
         # The server sees the end of its channel, even if a fork of this process also holds it.
-        # If the server hangs, killing its parent kills it.
+        # If the server hangs, killing its parent kills the server.
         try:
             self._process.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:

@@ -78,7 +78,7 @@ def full_name(image: str) -> str:
 
 
 def layout_key(name: str) -> str:
-    """Returns the name of an image's folder in `image_folder`; skopeo allows no colon in it."""
+    """Returns an image's folder name in `image_folder`, without colons, which skopeo refuses."""
     return quote(name, safe="")
 
 
@@ -229,7 +229,7 @@ def _rows(text: bytes, num_fields: int) -> list[list[str]]:
 
 
 def read_etc(layers: Sequence[Path], name: str) -> bytes:
-    """Returns the content of a file in ``/etc`` of an image's layers; empty if it is missing.
+    """Returns the content of a file in ``/etc`` of image layers; empty if the file is missing.
 
     Symbolic links, which can lead to host files, are not followed. The topmost layer comes first.
     No other process may change the layers.

@@ -67,7 +67,7 @@ def _start(control: socket.socket, owner_pidfd: int, request: LandlockRequest) -
 def _run_watchdog(
     channel: socket.socket, control: socket.socket, owner_pidfd: int, request: LandlockRequest
 ) -> NoReturn:
-    """Runs a forked watchdog; ``channel`` replaces ``control`` in it. Never returns."""
+    """Runs the watchdog in a fork, where ``channel`` replaces ``control``; never returns."""
     try:
         os.dup2(channel.fileno(), control.fileno(), inheritable=False)
         channel.close()
@@ -170,7 +170,7 @@ def _confine(request: LandlockRequest) -> int:
             sc.personality(lockdown.NO_RANDOMIZATION)
         sc.set_capabilities(0, 0)
         sc.prctl(sc.PR_SET_NO_NEW_PRIVS, 1)
-    with step("request a signal at the watchdog's end"):  # a change of the user would clear it
+    with step("request a signal at the watchdog's end"):  # a change of the user clears the setting
         sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGTERM)
     lockdown.set_limits(request.limits, num_extra_processes=1)
     with step("set limits"):

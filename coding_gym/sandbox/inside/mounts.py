@@ -239,7 +239,7 @@ def make_links(links: Mapping[str, str]) -> None:
 def limit_counts() -> None:
     """Limits nested user namespaces and inotify objects.
 
-    The kernel counts them per user, across sandboxes.
+    The kernel counts these objects per user, across sandboxes.
     """
     with step("limit objects that a user's sandboxes share"):
         for name, count in _MAX_COUNTS.items():

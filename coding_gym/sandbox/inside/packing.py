@@ -127,7 +127,7 @@ def restore(folders: Mapping[str, int], descriptor: int) -> None:
 
 
 class _Packer:
-    """Writes all files below one root to a memory-mapped file; changes the working folder to it."""
+    """Writes all files below a root, which becomes the working folder, to a memory-mapped file."""
 
     def __init__(self, file: mmap.mmap, root: str, *, newest_first: bool) -> None:
         self._file = file

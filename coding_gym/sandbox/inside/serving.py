@@ -95,7 +95,7 @@ class Commands:
             os.close(folder)
 
     def _watch(self, command: Command, timeout_s: float, start_time: float) -> Reply:
-        """Waits for a command and kills all processes that it started."""
+        """Waits for a command and kills all processes that the command started."""
         try:
             self._memory.begin(start_time)
             outcome = command.wait(timeout_s, self._channel, self._memory)
