@@ -104,7 +104,7 @@ def find_interpreter(version: str) -> Interpreter:
     if match is None:
         raise InvalidArgumentError(f"a Python version must be like 3.9 or 3.9.18, got {version!r}")
     minor, folders = match[1], _search_folders()
-    # The search starts binaries, so it is lazy.
+    # The search is lazy, because a search starts binaries.
     for interpreter in chain((default_interpreter(),), _installed(f"python{minor}", folders)):
         has_version = f"{interpreter.version}.".startswith(f"{version}.")
         if has_version and interpreter.implementation == _IMPLEMENTATION:
