@@ -91,7 +91,7 @@ class PatchRuns:
     def _decided(self, early: Iterable[str]) -> Mapping[str, Sequence[Outcome]]:
         """Returns the outcomes of failed tests that do not depend on the draw.
 
-        The status of a test in `drawn` is undecided, unless it failed outside of its checks.
+        The status of a test in `drawn` is undecided, unless the test failed outside of its checks.
         """
         outcomes = {}
         for test in early:

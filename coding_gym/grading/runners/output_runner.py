@@ -41,7 +41,7 @@ class OutputRunner:
         name: The name in ``Task.runner``.
         names: Patterns of test files and of files that configure the run.
         parse: Returns the statuses in the output of a command.
-        default_command: The command of tasks without ``test_command``; "" if they must have one.
+        default_command: The default of ``test_command``; "" if tasks must have a command.
         is_by_file: Whether ids are ``FILE::NAME`` even without ``{file}``.
     """
 
