@@ -24,10 +24,10 @@ _MAX_PENALTY = 0.20
 def patch_similarity_max_files(gold: str, patch: str) -> float:
     r"""Returns CodeRepairRL's similarity of two unified git diffs, from 0 to 1.
 
-    It differs from `patch_similarity` in two ways: the sum over the gold patch's files is divided
-    by the number of files of the larger patch, so additional files lower the score, and two empty
-    patches score 0. The reward ``test_patch_similarity`` replaces the gold patch by the hidden
-    tests: it rewards tests that the policy writes, although grading drops them.
+    Unlike in `patch_similarity`, the sum over the gold patch's files is divided by the number of
+    files of the larger patch, so additional files lower the score, and two empty patches score 0.
+    The reward ``test_patch_similarity`` replaces the gold patch by the hidden tests: it rewards
+    tests that the policy writes, although grading drops these tests.
 
     Source: ``unified_diff_similarity_reward_func`` and ``unified_diff_similarity_reward_func_test``
     in ``src/rewards/diff.py`` of CodeRepairRL.
