@@ -22,7 +22,7 @@ UNPRIVILEGED = 60706
 _PREFIX = "coding-gym-process-"  # unlikely in names that users choose
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-# atexit runs the last registration first: this one runs after `zygotes` has stopped its zygotes.
+# atexit runs the last registration first: this function runs after the zygotes have ended.
 _at_exit = contextlib.ExitStack()
 atexit.register(_at_exit.close)
 

@@ -137,7 +137,7 @@ def _in_vfork(statuses: Mapping[str, bytes], sizes: Mapping[str, int]) -> Iterat
 
 
 def _share(folder: str, status: bytes, size: int) -> int:
-    """Returns a process's proportional share of its memory; ``size`` if it cannot be read."""
+    """Returns a process's proportional share of its memory; ``size`` if the file cannot be read."""
     try:
         with open(f"{folder}/smaps_rollup", "rb") as file:
             return _total(_SHARES, file.read()) + _total(_TABLES, status)

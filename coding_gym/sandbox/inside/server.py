@@ -176,7 +176,7 @@ def _switch_user(uid: int, gid: int) -> None:
         return
     with step("change the user"):
         sc.prctl(sc.PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP)
-        sc.set_user(uid, gid)  # dumpable: children must be able to write their own uid_map
+        sc.set_user(uid, gid)  # dumpable: children must be able to write their uid_map
         # The change of the user clears this setting.
         sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGKILL)
 

@@ -66,7 +66,7 @@ class Commands:
 
         Args:
             request: From `ServedSandbox`, with a descriptor of the standard input as ``file``.
-            body: The command's text; empty for a fork, which reads its source itself.
+            body: The command's text; empty for a fork, which reads the source from ``file``.
         """
         start_time = time.monotonic()
         try:

@@ -1,7 +1,7 @@
 """Numbers of system calls, functions for calls that Python lacks, named steps of a set-up.
 
 All calls use ``ctypes.PyDLL``, which keeps the interpreter's lock: a raw ``clone`` is then as safe
-as ``os.fork`` in a process with one thread. Constants are those of linux/mount.h,
+as ``os.fork`` in a process with one thread. The constants are from linux/mount.h,
 linux/sched.h, linux/prctl.h and linux/capability.h.
 """
 
