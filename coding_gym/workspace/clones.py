@@ -62,7 +62,7 @@ class Clones:
 
     def _fetch(self, mirror: Path, url: str, ref: str) -> None:
         _log.info("fetching %s", without_password(url))
-        # Files of a killed git, which would make every later fetch fail.
+        # With these files of a killed git, every later fetch would fail.
         for path in (*mirror.rglob("*.lock"), *mirror.glob("objects/pack/tmp_*")):
             path.unlink()
         # --prune, because a removed branch `a` prevents a new branch `a/b`. The commits are kept.
