@@ -23,8 +23,8 @@ _LONG_S = 300.0  # `calibrate` logs a warning if the runs will probably take lon
 def calibrate(task: Task, tree: TestTree, gold: Selection, rng: Random) -> Plan:
     """Returns the plan of a task.
 
-    The plan is not calibrated if no change of the gold patch is graded, if the first run with it is
-    incomplete, or if no test passes in every run.
+    The plan is not calibrated if no change of the gold patch is graded, if the first run with the
+    patch is incomplete, or if no test passes in every run.
 
     Args:
         task: The task.
