@@ -141,7 +141,7 @@ def validate_task(
 
 def _measured(task: Task, template: Template, backend: str, checks: Checks) -> ValidationReport:
     leaks = find_leaks(task, template, backend=backend) if checks.looks_for_leaks else ()
-    # The gold patch comes first: its time, without the plan's, determines the base's time limit.
+    # The gold patch comes first: the time of its grades determines the base's time limit.
     gold_task = replace(task, grading_timeout_s=max(task.grading_timeout_s, _GOLD_TIMEOUT_S))
     make_plan = partial(new_plan, gold_task, template, backend=backend)
     plan = stored_plan(task, template, make_plan)

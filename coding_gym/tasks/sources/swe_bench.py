@@ -19,7 +19,7 @@ from coding_gym.tasks.task_row import Row, Text, Texts, row_error, value_of
 INSTALL_PYTEST = "python -m pip install 'pytest<9'"
 _DJANGO_SETTINGS = "--settings=test_sqlite"
 _IMAGE = "sweb.eval.x86_64"
-# The projects of SWE-Gym, which publishes its own images.
+# The projects of SWE-Gym, which publishes images of all its tasks.
 _SWE_GYM = frozenset(
     {
         "Project-MONAI/MONAI", "bokeh/bokeh", "conan-io/conan", "dask/dask",
