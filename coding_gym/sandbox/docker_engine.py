@@ -84,8 +84,8 @@ class Engine:
         except docker.errors.ImageNotFound as error:
             raise SandboxUnavailableError(
                 f"the Docker daemon has no image {name!r}",
-                f"run `docker pull {name}`, or use an image of `docker images`; load a layout "
-                f"folder by `skopeo copy oci:FOLDER docker-archive:FILE:{name}` and `docker load`",
+                f"run `docker pull {name}`, or use an image of `docker images`; load an OCI "
+                f"layout by `skopeo copy oci:FOLDER docker-archive:FILE:{name}` and `docker load`",
             ) from error
         return description
 

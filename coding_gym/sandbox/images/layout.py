@@ -103,8 +103,8 @@ def find_image(image: str) -> Path:
     if is_name and os.path.isdir(path := image_folder() / layout_key(full_name(image))):  # noqa: PTH112
         return path
     raise InvalidArgumentError(
-        f"no image {image!r}: there is no such layout folder (a path must contain /), and no such "
-        f"name in {image_folder()}; run: coding-gym images pull --image "
+        f"no image {image!r}: no OCI layout has this path (a path must contain /), and no image "
+        f"in {image_folder()} has this name; run: coding-gym images pull --image "
         f"{image if is_name else 'NAME'}"
     )
 
@@ -149,8 +149,8 @@ def blob_path(layout: Path, digest: str) -> Path:
     with path.open("rb") as file:
         if f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}" != digest:
             raise InvalidArgumentError(
-                f"{path} does not match the digest in its name; remove it and {layout}, and pull "
-                "the image again"
+                f"{path} does not match the digest in its name; remove this file and {layout}, "
+                "and pull the image again"
             )
     return path
 

@@ -113,7 +113,7 @@ def _unpack(layout: Path, backend: SandboxBackend) -> Image:
     if not 0 < len(manifest.layers) <= _MAX_LAYERS:
         raise InvalidArgumentError(
             f"{layout} must have 1 to {_MAX_LAYERS} layers, got {len(manifest.layers)}; squash "
-            "it: docker export | docker import"
+            "the image: docker export | docker import"
         )
     folder = layer_folder()
     # The user of sandboxes, who may not own this folder, must be able to enter it.
