@@ -246,8 +246,8 @@ class _Container(Channel):
             stream = cleanup.enter_context(engine.attach(self._id))
             engine.api.start(self._id)
             cleanup.pop_all()
-        # Closing needs no request to the daemon: the first process, and with it the container, ends
-        # at the end of its input.
+        # Closing needs no request to the daemon: the container ends with its first process, which
+        # ends at the end of its input.
         super().__init__(stream, cleanup)
         self._frames, self._payload = bytearray(), b""
         self._num_out_of_memory = 0
