@@ -36,10 +36,10 @@ class Toolchain(NamedTuple):
 def find_toolchain(language: str) -> Toolchain:
     """Returns the mounts for the programs of a language.
 
-    Programs below ``/usr`` are always visible. They are preferred to programs elsewhere in
-    ``PATH``, because they need no further mounts. If the system lacks a program, ``PATH`` is
-    searched, and the installation, such as nvm's, is mounted at ``/opt/<language>``, unless that
-    folder is private. An unknown language needs no mounts.
+    Programs below ``/usr`` are always visible. These programs are preferred to programs elsewhere
+    in ``PATH``, because they need no further mounts. If the system lacks a program, ``PATH`` is
+    searched, and the installation, such as nvm's, is mounted at ``/opt/<language>``, unless the
+    installation is private. An unknown language needs no mounts.
 
     Args:
         language: ``c``, ``go``, ``java``, ``javascript``, ``rust``, or another name.
