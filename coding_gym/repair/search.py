@@ -73,7 +73,7 @@ def _to_trial(
 
 
 def find_repair(suite: Suite, localisation: Localisation) -> Candidate | None:
-    """Tries candidates until all visible tests pass with a candidate, and then 20 more.
+    """Tries candidates up to a limit; stops 20 candidates after the first plausible candidate.
 
     Args:
         suite: The visible tests of the program.
