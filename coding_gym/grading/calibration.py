@@ -17,14 +17,14 @@ from coding_gym.task import Task
 
 _log = logging.getLogger(__name__)
 _USUAL_RUNS = 20  # of the tests, in a typical calibration
-_LONG_S = 300.0  # `calibrate` logs a warning if it will probably take longer
+_LONG_S = 300.0  # `calibrate` logs a warning if the runs will probably take longer
 
 
 def calibrate(task: Task, tree: TestTree, gold: Selection, rng: Random) -> Plan:
     """Returns the plan of a task.
 
-    The plan is not calibrated if no change of the gold patch is graded, if the first run with it is
-    incomplete, or if no test passes in every run.
+    The plan is not calibrated if no change of the gold patch is graded, if the first run with the
+    patch is incomplete, or if no test passes in every run.
 
     Args:
         task: The task.

@@ -88,7 +88,7 @@ class CandidateFinder:
     def _candidates_of_row(
         self, function: TestFunction, checks: Mapping[int, Check], row: int, cell: ast.expr
     ) -> list[Unit]:
-        """Returns the candidates of a row of the table, whose cell all ``checks`` expect."""
+        """Returns the candidates of a row of the table; all ``checks`` expect its cell."""
         all_tests = (test for number in checks for test in self._tests_by_check.get(number, ()))
         tests = [t for t in dict.fromkeys(all_tests) if function.rows.get(t) == row]
         node, outputs = function.node, self._outputs(checks, tests)

@@ -37,7 +37,7 @@ _FORGED = "a negated assertion passed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """Edits that negate checks, with one draw.
+    """Edits that negate checks; a draw chooses the version that contains them.
 
     Attributes:
         edits: The edits, all of one test file.

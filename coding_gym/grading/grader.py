@@ -199,7 +199,7 @@ def _new_plan(task: Task, template: Template, tree: TestTree) -> Plan:
         rng = Random(plan_key(task, template))  # noqa: S311 - no secret: the same plan everywhere
         plan = calibrate(task, tree, gold, rng)
     if task.gold_patch and not plan.is_calibrated:
-        _log.warning("tests of %s are not challenged: its gold patch passes none", task.task_id)
+        _log.warning("no challenge for %s: no test passes with its gold patch", task.task_id)
     return plan
 
 

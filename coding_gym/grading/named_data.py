@@ -187,7 +187,7 @@ def _resolve(texts: Iterable[str], parts: set[str], test_folders: set[str]) -> s
     paths: set[str] = set()
     for name in {_relative_name(text) for text in texts}:
         head, tail = posixpath.split(name)
-        # For speed: names without a part of a path or its folders match no path.
+        # For speed: skips names whose last two components are in no path.
         if not parts.isdisjoint((_stem(tail), posixpath.basename(head))):
             folders = test_folders | parents if "/" in name else test_folders
             paths |= {posixpath.normpath(posixpath.join(folder, name)) for folder in folders}

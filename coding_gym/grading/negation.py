@@ -19,7 +19,7 @@ from coding_gym.source_text import Edit, SourceText, apply_edits
 from coding_gym.syntax import Function
 
 RECORDER = "__checks__"
-"""Name of the list of checks (context managers) in the test process; its plugin sets it."""
+"""Name of the list of checks (context managers) in the test process, set by `inside/plugin.py`."""
 _MAX_NEAR_MISSES = 5  # per expected value; each may need a run with the gold patch
 _OPPOSITES = (
     ("assertTrue", "assertFalse"),
@@ -287,7 +287,7 @@ class TestFile:
         return not self.source.before(self.source.span(node)[0]).strip()
 
     def _can_begin(self, item: ast.expr) -> bool:
-        """Returns whether an item can be inserted before the first one of a ``with`` statement."""
+        """Returns whether an item is the first of a ``with`` line; another item can precede it."""
         return self.source.before(self.source.span(item)[0]).split() == ["with"]
 
     def _bound_once(self, node: Function, expected: ast.expr) -> ast.expr:

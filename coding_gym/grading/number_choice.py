@@ -89,12 +89,12 @@ class Surroundings:
 
     @cached_property
     def _words(self) -> dict[str, Counter[str]]:
-        """The number of occurrences of each word, by the name of an attribute."""
+        """The number of occurrences of each word in an attribute, by attribute."""
         return {name: Counter(_WORDS.findall(text)) for name, text in asdict(self).items()}
 
     @cached_property
     def _sums(self) -> dict[str, set[int]]:
-        """The sums and differences of every two numbers, by the name of an attribute."""
+        """The sums and differences of every two numbers in an attribute, by attribute."""
         sums: dict[str, set[int]] = {}
         for name in ("function", "line"):
             pairs = [*product(_integers(self._words[name]), repeat=2)]

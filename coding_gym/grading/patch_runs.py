@@ -63,7 +63,7 @@ class PatchRuns:
         else:
             early, late = self.task.expected_tests, ()
         first, second = self.plan.challenge.draw([*early, *self._sample(late)], self.rng)
-        # Tests outside the sample can share units with it, and then also need both versions.
+        # Tests that share units with tests of the sample also need both versions.
         units = self.plan.challenge.units
         self.drawn = {test for number in first | second for test in units[number].tests}
 
@@ -91,7 +91,7 @@ class PatchRuns:
     def _decided(self, early: Iterable[str]) -> Mapping[str, Sequence[Outcome]]:
         """Returns the outcomes of failed tests that do not depend on the draw.
 
-        The status of a test in `drawn` is undecided, unless it failed outside of its checks.
+        The status of a test in `drawn` is undecided, unless the test failed outside of its checks.
         """
         outcomes = {}
         for test in early:

@@ -19,7 +19,7 @@ from coding_gym.sandbox.protocol import Sandbox
 _MARGIN_S = 20.0
 _MAX_OUTPUT_BYTES = 256 << 20
 Modules = tuple[tuple[str, str], ...]
-"""Names and texts of modules for the test process, each after those that it imports."""
+"""Names and texts of modules for the test process, each after the modules that it imports."""
 # Reads a program from standard input and runs it; the program reads its settings from the rest of
 # the input. So program and settings are not in a file, an argument or the environment.
 _LOADER = (
@@ -131,7 +131,7 @@ def _read_verdict(text: str) -> dict[str, Any]:
 
 
 def _without_verdict(frame: str, result: ExecResult) -> TestRun:
-    """Returns the run of a supervisor without verdict; raises a `GradingError` if none started."""
+    """Returns a run without a verdict; raises GradingError if the supervisor did not start."""
     if result.out_of_memory:
         return TestRun(out_of_memory=True)
     if f"{frame} began" in result.output:

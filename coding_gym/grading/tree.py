@@ -94,8 +94,8 @@ class TestTree:
 
         Code of the patch can run before the tests and prevent their start. So after an
         infrastructure failure the tests run at base and, if this control run also fails to start,
-        with the gold patch. If a control run starts, the tests run with the patch again. If they
-        do not start again, the patch is the cause: the run has `TestRun.start_error`, no statuses.
+        with the gold patch. If a control run starts, the tests run with the patch again. If this
+        run fails to start too, the patch is the cause: the run has a `TestRun.start_error`.
 
         Args:
             patch: The graded change.
@@ -206,7 +206,7 @@ def spec_for_tests(task: Task, template: Template, *, preloads_pytest: bool = Tr
     Args:
         task: The task.
         template: The template of the task.
-        preloads_pytest: Whether pytest is imported in advance, unless the task has its own.
+        preloads_pytest: Whether pytest is imported in advance, unless the task installs pytest.
     """
     spec = template.spec
     limits = replace(

@@ -81,7 +81,7 @@ class UnitChoice:
     def verify_alone(self) -> bool:
         """Returns whether fail-to-pass tests can run alone; calls `_clear_bits`.
 
-        They can if the fail-to-pass tests and the other tests pass in separate runs with the gold
+        Fail-to-pass tests can if they and the other tests pass in separate runs with the gold
         patch, and no fail-to-pass test passes in both versions at base.
         """
         early = [test for test in self._runs.task.fail_to_pass if test in self._stable]

@@ -76,7 +76,7 @@ def _explanation(
     statuses: Mapping[str, TestStatus],
     messages: Mapping[str, str],
 ) -> Iterator[str]:
-    """Yields names similar to that of a missing test, and the message of the first failure."""
+    """Yields names similar to the name of a missing test, and the message of the first failure."""
     missing_tests = [test for test in failed_tests if statuses[test] is TestStatus.MISSING]
     similar_names = _similar_names(missing_tests[0], run, statuses) if missing_tests else []
     if similar_names:

@@ -4,8 +4,8 @@ A near miss has the type and the format of the right value, and differs from it 
 also wrong in the base's output. A number lies on the other side of the base's number at the same
 distance, or on the same side at a similar distance. So the side does not reveal the right number,
 and the distance reveals it only to a program that knows the size of the error. An object that
-equals all values near the base's output passes both versions, which is detected. An output that is
-a literal passes neither version.
+equals all values near the base's output passes both versions, which the grader detects. An output
+that is a literal passes neither version.
 """
 
 import ast
@@ -112,7 +112,7 @@ def near_misses(
 
     base = _wrong_output(expected, outputs)
     swaps = [unit(swap) for swap in _swaps(source, expected, base)]
-    if swaps:  # an object that equals any order passes both versions, which is detected
+    if swaps:  # the grader detects an object that equals any order: it passes both versions
         return rng.sample(swaps, len(swaps))
     is_base_right = ast.unparse(expected) in outputs
     # An output that is no literal may lie near the right value, unlike a near miss.
@@ -252,7 +252,7 @@ def _misspelled(part: _Part, rng: Random) -> Iterator[str]:
 
 
 def _is_wrong_value(part: _Part, text: str) -> bool:
-    """Returns whether a source has the right value's type, but not its value or the base's."""
+    """Returns whether a source has the right value's type, but neither its value nor the base's."""
     if part.value is _UNKNOWN:
         return text != part.text
     try:

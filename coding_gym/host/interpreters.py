@@ -17,8 +17,8 @@ from coding_gym.errors import InvalidArgumentError, SandboxError, SandboxUnavail
 from coding_gym.host.toolchains import home_folder
 
 _TIMEOUT_S = 30.0
-# Runs under every Python from 2.7 on. In Debian's Python `purelib` may not exist yet, so it prints
-# the first existing folder of packages.
+# Runs under every Python from 2.7 on. In Debian's Python `purelib` may not exist yet, so the script
+# prints the first existing folder of packages.
 _DESCRIBE_SOURCE = """
 import json, os, site, sys, sysconfig
 folders = [sysconfig.get_path("purelib")] + site.getsitepackages()
@@ -91,7 +91,7 @@ def default_interpreter() -> Interpreter:
 
 @cache
 def find_interpreter(version: str) -> Interpreter:
-    """Returns an installed CPython (with a GIL) whose version is, for example, 3.9 or 3.9.18.
+    """Returns an installed CPython (with a GIL) of a version, such as 3.9 or 3.9.18.
 
     The Python of this process is returned if it has this version. Otherwise the installations of
     pyenv, uv, the system and PATH are searched, in this order.
@@ -104,7 +104,7 @@ def find_interpreter(version: str) -> Interpreter:
     if match is None:
         raise InvalidArgumentError(f"a Python version must be like 3.9 or 3.9.18, got {version!r}")
     minor, folders = match[1], _search_folders()
-    # The search starts binaries, so it is lazy.
+    # The search is lazy, because a search starts binaries.
     for interpreter in chain((default_interpreter(),), _installed(f"python{minor}", folders)):
         has_version = f"{interpreter.version}.".startswith(f"{version}.")
         if has_version and interpreter.implementation == _IMPLEMENTATION:

@@ -1,7 +1,7 @@
 """Finds network settings of this machine: name servers, proxies, certificates, package indexes.
 
-Only the sandboxes that build environments have the host's network and these settings. They run
-commands of the task's author, not of a policy.
+Only the sandboxes that build environments have the host's network and these settings. These
+sandboxes run commands of the task's author, not of a policy.
 """
 
 import configparser
@@ -60,7 +60,7 @@ def settings() -> tuple[dict[str, str], dict[str, Path]]:
 
 
 def _has_secrets(path: Path) -> bool:
-    """Returns whether a folder of certificates also has private files or keys (``/etc/ssl``)."""
+    """Returns whether a folder of certificates has private files or keys, as ``/etc/ssl`` has."""
     return is_private(path) or any((*path.glob("private"), *path.glob("*/private")))
 
 
@@ -69,7 +69,7 @@ def _pip_variables() -> dict[str, str]:
     config, home = _PipConfig(strict=False), home_folder()
     user = Path(os.environ.get("XDG_CONFIG_HOME") or home / ".config")
     named_file = os.environ.get("PIP_CONFIG_FILE", "")
-    # The named file replaces those of the user.
+    # pip reads the named file in place of the user's files.
     user_folders = () if named_file and Path(named_file).exists() else (home / ".pip", user / "pip")
     folders = (Path("/etc/xdg/pip"), Path("/etc"), *user_folders, Path(sys.prefix))
     files = [folder / "pip.conf" for folder in folders]

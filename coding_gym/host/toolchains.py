@@ -16,7 +16,7 @@ _LANGUAGES = {
     "javascript": (("node",), "nodejs"),
     "rust": (("cargo", "rustc", "cc"), "cargo gcc"),
 }
-# Folders in a home folder; installations in folders below them, such as uv's, can be mounted.
+# Private folders in a home folder; their subfolders, such as uv's installations, can be mounted.
 _PRIVATE_NAMES = (".cargo", ".config", ".local", ".ssh")
 
 
@@ -36,10 +36,10 @@ class Toolchain(NamedTuple):
 def find_toolchain(language: str) -> Toolchain:
     """Returns the mounts for the programs of a language.
 
-    Programs below ``/usr`` are always visible. They are preferred to programs elsewhere in
-    ``PATH``, because they need no further mounts. If the system lacks a program, ``PATH`` is
-    searched, and the installation, such as nvm's, is mounted at ``/opt/<language>``, unless that
-    folder is private. An unknown language needs no mounts.
+    Programs below ``/usr`` are always visible. These programs are preferred to programs elsewhere
+    in ``PATH``, because they need no further mounts. If the system lacks a program, ``PATH`` is
+    searched, and the installation, such as nvm's, is mounted at ``/opt/<language>``, unless the
+    installation is private. An unknown language needs no mounts.
 
     Args:
         language: ``c``, ``go``, ``java``, ``javascript``, ``rust``, or another name.
@@ -76,7 +76,7 @@ def is_private(folder: Path) -> bool:
 
 
 def _real_path(program: str, search_path: str | None = None) -> Path | None:
-    """Returns the real path of a program; None for rustup's proxies, which need its toolchains."""
+    """Returns the real path of a program; None for rustup's proxies, which need a toolchain."""
     name = shutil.which(program, path=search_path)
     path = Path(name or "").resolve()
     return path if name and path.name != "rustup" else None

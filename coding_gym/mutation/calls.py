@@ -21,7 +21,7 @@ _METHODS = (
     ("setdefault", "get"),
 )
 _FUNCTIONS = (("min", "max"), ("any", "all"))
-# Repairs only; as bugs, most return the same result or raise an exception immediately.
+# Only for repairs: as bugs, most of these methods return the same result or raise immediately.
 _NO_BUGS = {"casefold", "partition", "rpartition", "setdefault", "get"}
 
 

@@ -1,9 +1,9 @@
 """All operators; each change can be a bug, a repair candidate, or both.
 
-The repairs are those that studies of template-based repair found in real fixes: PAR (Kim et al.,
-"Automatic patch generation learned from human-written patches", ICSE 2013), TBar (Liu et al.,
-"TBar: revisiting template-based automated program repair", ISSTA 2019), GenProg's statement
-edits (Le Goues et al., TSE 2012) and the usual operators of mutation testing.
+The repairs are templates that studies of template-based repair found in real fixes: PAR (Kim et
+al., "Automatic patch generation learned from human-written patches", ICSE 2013), TBar (Liu et al.,
+"TBar: revisiting template-based automated program repair", ISSTA 2019), GenProg's statement edits
+(Le Goues et al., TSE 2012) and the usual operators of mutation testing.
 """
 
 from collections.abc import Callable, Iterator

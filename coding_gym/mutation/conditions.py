@@ -10,7 +10,7 @@ from coding_gym.mutation.sites import Change, Site
 _COMPARE = re.compile(r"not\s+in\b|is\s+not\b|\bin\b|\bis\b|<=|>=|==|!=|<|>")
 _BOOLEAN = re.compile(r"\b(?:and|or)\b")
 
-# The replacements of each comparison, with weights; those of _BOUNDARY_BUGS change one edge case.
+# Replacements of each comparison, with weights; replacements in _BOUNDARY_BUGS change an edge case.
 _COMPARISONS: dict[str, tuple[tuple[str, float], ...]] = {
     "<": (("<=", 1.0), (">", 0.5), (">=", 0.5), ("!=", 0.2)),
     "<=": (("<", 1.0), (">=", 0.5), (">", 0.5), ("==", 0.2)),

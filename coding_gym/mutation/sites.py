@@ -192,7 +192,7 @@ def unit_around(site: Site, edits: Sequence[Edit] = ()) -> tuple[int, str, ast.M
 def header_expressions(statement: Statement) -> Iterator[ast.expr]:
     """Yields the expressions of a statement's header in reading order, parents first.
 
-    It skips inner blocks, annotations and type parameters.
+    Inner blocks, annotations and type parameters are skipped.
     """
     for name, value in ast.iter_fields(statement):
         if name in _BLOCKS or name in _NOT_CODE:

@@ -71,7 +71,7 @@ class Localisation:
 def arguments_from(visible_test_command: str) -> tuple[str, ...]:
     """Returns the arguments of pytest in a test command.
 
-    They are empty for another program or several commands; pytest then runs the whole suite.
+    The result is empty for another program or several commands; pytest then runs the whole suite.
 
     Args:
         visible_test_command: A shell command such as ``python -m pytest -q tests``.

@@ -7,7 +7,7 @@ from coding_gym.repair.candidates import Candidate
 from coding_gym.repair.localisation import TEST_CPU_S, Baseline, Localisation
 from coding_gym.synthesis.suite import Attempt, Suite, SuiteRun
 
-# The CPU limit of a trial is 1.5 times that of the baseline plus 0.5 s; slower runs rarely end.
+# The CPU limit of a trial is 1.5 times the baseline's time plus 0.5 s; slower runs rarely end.
 _CPU_FACTOR, _MIN_CPU_S = 1.5, 0.5
 _SUITE_CPU_S = 30.0
 # Most searches end at this limit before the time limit, so results depend little on the machine.
@@ -66,14 +66,14 @@ def try_candidate(
 def _to_trial(
     run: SuiteRun | None, failing_tests: Sequence[str], passing_tests: Sequence[str]
 ) -> Trial:
-    """Returns the result of a run; the tests are those of the baseline."""
+    """Returns the result of a run; the tests are the baseline's tests."""
     passed_tests = set() if run is None else set(run.passed)
     num_fixed = len(passed_tests.intersection(failing_tests))
     return Trial(num_fixed / len(failing_tests), not passed_tests.issuperset(passing_tests))
 
 
 def find_repair(suite: Suite, localisation: Localisation) -> Candidate | None:
-    """Tries candidates until all visible tests pass with a candidate, and then 20 more.
+    """Tries candidates up to a limit; stops 20 candidates after the first plausible candidate.
 
     Args:
         suite: The visible tests of the program.

@@ -24,10 +24,10 @@ _MAX_PENALTY = 0.20
 def patch_similarity_max_files(gold: str, patch: str) -> float:
     r"""Returns CodeRepairRL's similarity of two unified git diffs, from 0 to 1.
 
-    It differs from `patch_similarity` in two ways: the sum over the gold patch's files is divided
-    by the number of files of the larger patch, so additional files lower the score, and two empty
-    patches score 0. The reward ``test_patch_similarity`` replaces the gold patch by the hidden
-    tests: it rewards tests that the policy writes, although grading drops them.
+    Unlike in `patch_similarity`, the sum over the gold patch's files is divided by the number of
+    files of the larger patch, so additional files lower the score, and two empty patches score 0.
+    The reward ``test_patch_similarity`` replaces the gold patch by the hidden tests: it rewards
+    tests that the policy writes, although grading drops these tests.
 
     Source: ``unified_diff_similarity_reward_func`` and ``unified_diff_similarity_reward_func_test``
     in ``src/rewards/diff.py`` of CodeRepairRL.
@@ -107,8 +107,8 @@ def exploration_depth(turns: Sequence[Turn]) -> float:
     previous precise read. The score is at least 0.
 
     Source: ``terminal_exploration_depth_reward_func`` in ``src/rewards/terminal.py`` of
-    CodeRepairRL. Changed: the later command must name the whole path, not only its end; and a
-    precise read prevents the last penalty even if the score has the bonus of 0.25 for a path.
+    CodeRepairRL. Changed: the reading command must name the whole path, not only the path's end;
+    and a precise read prevents the last penalty even if the score has the bonus of 0.25 for a path.
 
     >>> from coding_gym.calls import ToolCall, ToolResult
     >>> def run(cmd, output="", ok=True):

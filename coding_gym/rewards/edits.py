@@ -35,7 +35,7 @@ def changed_runs(change: FileChange) -> Iterator[Run]:
     [(4, ['old'], ['new'])]
     """
     for start, _, body in change.hunks():
-        # The header of a hunk that removes nothing has the number of the line before it.
+        # The header of a hunk that removes nothing has the number of the line before the hunk.
         line = start if any(text[0] in " -" for text in body) else start + 1
         old: list[str] = []
         new: list[str] = []

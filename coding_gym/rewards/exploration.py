@@ -1,4 +1,4 @@
-"""The reward for exploration, and the shell commands and paths of an episode that it counts."""
+"""The reward for exploration, and the shell commands and paths that this reward counts."""
 
 import posixpath
 import re
@@ -77,10 +77,10 @@ def exploration_efficiency(gold: str, turns: Sequence[Turn]) -> float:
 
     Gold files are the files of the base tree that the gold patch changes. The score is the number
     of examined gold files, divided by the number of examined files or of calls, whichever is
-    larger. It is 1 if each call examined a different gold file, and 0 if no gold file was examined.
-    Examined files are those that successful calls name: the argument ``path``, ``file`` or
-    ``file_path`` of a tool, and words of a shell command that look like paths. An absolute path
-    names the gold file whose path is its end. Calls of ``submit`` do not count.
+    larger. The score is 1 if each call examined a different gold file, and 0 if no gold file was
+    examined. Examined files are the files that successful calls name: the argument ``path``,
+    ``file`` or ``file_path`` of a tool, and words of a shell command that look like paths. An
+    absolute path names the gold file whose path is its end. Calls of ``submit`` do not count.
 
     Source: this project. CodeRepairRL evaluates exploration by the same two counts: examined files
     and commands.

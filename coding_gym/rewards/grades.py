@@ -9,7 +9,7 @@ from coding_gym.trajectory import Turn
 def _num_unverified(grade: Grade) -> int:
     """Returns the number of passed fail-to-pass tests whose results code under test can forge.
 
-    0 unless ``is_verified`` is False. Then the tests of ``unnegated`` count; if it is empty, all.
+    The result is 0 unless ``is_verified`` is False. An empty ``unnegated`` stands for all tests.
     """
     if grade.is_verified is not False:
         return 0
@@ -59,11 +59,11 @@ def net_fraction_fixed(grade: Grade) -> float:
 def fraction_passed(grade: Grade) -> float:
     """Returns the share of all expected tests that passed, from 0 to 1.
 
-    Most expected tests of most tasks are pass-to-pass tests, so this reward mostly pays for
-    behaviour that was never broken. If no fail-to-pass test passes, pass-to-pass tests are
-    undecided and the score is 0, unless the task's tests can only run together. Patches that are
-    empty, do not apply, exceed the time limit or tamper with the tests score 0, as do patches whose
-    tests were not challenged. Tests that cannot be negated count as in `net_fraction_fixed`.
+    Most expected tests of most tasks are pass-to-pass tests, so this reward mostly counts behaviour
+    that was never broken. If no fail-to-pass test passes, pass-to-pass tests are undecided and the
+    score is 0, unless the task's tests can only run together. Patches that are empty, do not apply,
+    exceed the time limit or tamper with the tests score 0, as do patches whose tests were not
+    challenged. Tests that cannot be negated count as in `net_fraction_fixed`.
 
     Source: this project.
 

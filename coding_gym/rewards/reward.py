@@ -52,8 +52,8 @@ class Sample:
     def graded(self) -> str:
         """The text of the graded change; the whole change if there is no grade.
 
-        It is "" if grading drops all changes, the patch does not apply, or the policy tampered with
-        the tests.
+        The text is "" if grading drops all changes, the patch does not apply, or the policy
+        tampered with the tests.
         """
         if self.grade is None:
             return self.change.text
@@ -149,7 +149,7 @@ class Reward:
 def _why_never_verified(task: Task) -> str:
     """Returns the reason why no fail-to-pass test of a Python task can be negated, or "".
 
-    Code under test can forge results of such tests. Only the grader finds other reasons.
+    Code under test can forge results of such tests. Only the grader finds further reasons.
     """
     is_python = task.runner == "swebench" and task.language == "python"
     if not is_python and task.runner != "pytest":

@@ -138,8 +138,8 @@ def _diffs_by_path(patch: Patch) -> dict[str, str]:
 def file_match(gold: str, patch: str) -> float:
     r"""Returns the share of files that both patches change, from 0 to 1.
 
-    It is the number of files that both patches change, divided by the number of files of the larger
-    patch. If the gold patch has no files, only a patch without files scores 1.
+    The share is the number of files that both patches change, divided by the number of files of the
+    larger patch. If the gold patch has no files, only a patch without files scores 1.
 
     Source: ``unified_diff_file_match_reward_func`` in ``src/rewards/diff.py`` of CodeRepairRL.
 

@@ -1,9 +1,9 @@
 """The ``docker`` backend: sandboxes in containers of a Docker daemon, or of Podman's service.
 
-`DockerBackend.open` puts the workspace into a container of an image, whose first process,
-``loop.sh``, runs the commands. `read_file` and `write_file` run commands as well, because commands
-see every mount and have only the rights of the sandbox's user. The server of the other backends
-needs Python, which an image may lack. There are no snapshots.
+`DockerBackend.open` puts the workspace into a new container. Its first process, ``loop.sh``, runs
+the commands. `read_file` and `write_file` run commands too, because commands see every mount and
+have only the rights of the sandbox's user. The server of the other backends needs Python, which an
+image may lack. There are no snapshots.
 """
 
 import contextlib
@@ -44,7 +44,7 @@ _NUM_LOOP_PROCESSES = 2  # process 1 and the runner of loop.sh
 _KILL, _KILLED = b"\n", b" killed\n"
 _SCRIPT_TIMEOUT_S = 120.0
 _SEND_TIMEOUT_S, _SLOWEST_BYTES_PER_S = 20.0, 2 << 20
-_MAX_USER_PROCESSES = 1 << 15  # of a user on the machine; `pids_limit` limits one container
+_MAX_USER_PROCESSES = 1 << 15  # per user of the machine; `pids_limit` is per container
 _IN_MEMORY_BYTES, _READ_BYTES, _CHUNK_BYTES, _MESSAGE_BYTES = 32 << 20, 1 << 18, 1 << 18, 1 << 16
 # A frame starts with type, three zeros, size: https://docs.docker.com/reference/api/engine/,
 # "Stream format".
@@ -75,7 +75,7 @@ class DockerBackend:
     that shares this process's files.
 
     Args:
-        image: The image for specs without an image; it needs bash and the command-line programs
+        image: The image for specs that name no image; must have bash and the command-line programs
             that commands use. Other values than the default are for tests.
         host: The daemon, such as ``unix:///run/docker.sock``, for tests; "" for the value of
             ``DOCKER_HOST``.
@@ -187,7 +187,7 @@ def _add(
 def _create_options(engine: Engine, image: DaemonImage, spec: SandboxSpec) -> dict[str, Any]:
     """Returns the keyword arguments of docker-py's ``create_container``, except the image."""
     limits = spec.limits
-    # Without `nproc` Podman requests 2**20, which fails if its root may not raise limits.
+    # By default Podman sets `nproc` to 2**20, which fails if Podman's root may not raise limits.
     ulimits = {"core": 0, "fsize": limits.file_bytes, "nofile": limits.num_open_files}
     ulimits["nproc"] = _MAX_USER_PROCESSES
     host_config: dict[str, Any] = {
@@ -246,8 +246,8 @@ class _Container(Channel):
             stream = cleanup.enter_context(engine.attach(self._id))
             engine.api.start(self._id)
             cleanup.pop_all()
-        # Closing needs no request to the daemon: the first process, and with it the container, ends
-        # at the end of its input.
+        # Closing needs no request to the daemon: the container ends with its first process, which
+        # ends at the end of its input.
         super().__init__(stream, cleanup)
         self._frames, self._payload = bytearray(), b""
         self._num_out_of_memory = 0
@@ -279,7 +279,7 @@ class _Container(Channel):
             timed_out=timed_out,
             duration_s=time.monotonic() - start_time,
             num_leftovers=num_leftovers,
-            # The kernel killed the shell, or a process for which it waited.
+            # The kernel killed the shell, or a process for which the shell waited.
             out_of_memory=is_out_of_memory and was_killed,
         )
 
@@ -314,7 +314,7 @@ class _Container(Channel):
         """Returns the payload of the next frame; raises as `_read_reply`."""
         frames = self._frames
         while (end := _HEADER_BYTES + int.from_bytes(frames[4:8], "big")) > len(frames):
-            if (remaining_s := deadline - time.monotonic()) <= 0:  # also if data wait
+            if (remaining_s := deadline - time.monotonic()) <= 0:  # even if data are available
                 raise TimeoutError
             self._stream.settimeout(remaining_s)
             if not (data := self._stream.recv(_READ_BYTES)):
@@ -326,7 +326,7 @@ class _Container(Channel):
 
 
 class DockerSandbox(Sandbox):
-    """A sandbox in a container, which the daemon removes when it ends.
+    """A sandbox in a container; the daemon removes the container when its first process ends.
 
     After a failure of the stream every call raises SandboxError with the same reason.
     """
@@ -338,7 +338,7 @@ class DockerSandbox(Sandbox):
     def close(self) -> None:
         """Ends all processes and deletes all files of the sandbox; idempotent.
 
-        In a fork of the owner, the container keeps running.
+        A call in a fork of the owner leaves the container running.
         """
         self._container.close()
 
@@ -370,7 +370,7 @@ class DockerSandbox(Sandbox):
         """
         # Twice the limit, because the head and the tail each get half.
         collected = BoundedOutput(2 * max_output_bytes)
-        # It runs in `/`, because a policy can remove the permissions of the workspace.
+        # The script runs in `/`, because a policy can remove the permissions of the workspace.
         prologue = _CHECKED_PATH.format(path=shlex.quote(posixpath.join(WORKDIR, path)))
         command = os.fsencode(prologue + script)
         run = Run(command, "/", {}, stdin, _SCRIPT_TIMEOUT_S, max_output_bytes)
@@ -399,7 +399,7 @@ def _escape(data: bytes) -> bytes:
 
 
 def _raise_error(exit_code: int, output: bytes, path: str) -> None:
-    """Raises the OSError that a script reports in its last line."""
+    """Raises the OSError in the last line of a failed script; does nothing after exit code 0."""
     if exit_code == 0:
         return
     reason = last_line(output.decode("utf-8", "replace")).rpartition(": ")[2]

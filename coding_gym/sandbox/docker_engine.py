@@ -84,13 +84,13 @@ class Engine:
         except docker.errors.ImageNotFound as error:
             raise SandboxUnavailableError(
                 f"the Docker daemon has no image {name!r}",
-                f"run `docker pull {name}`, or use an image of `docker images`; load a layout "
-                f"folder by `skopeo copy oci:FOLDER docker-archive:FILE:{name}` and `docker load`",
+                f"run `docker pull {name}`, or use an image of `docker images`; load an OCI "
+                f"layout by `skopeo copy oci:FOLDER docker-archive:FILE:{name}` and `docker load`",
             ) from error
         return description
 
     def read_file(self, container: str, path: str) -> bytes:
-        """Returns the content of a regular file of a container; empty if it does not exist."""
+        """Returns the content of a regular file of a container; empty if the file is missing."""
         try:
             stream, _ = self.api.get_archive(container, path)
         except docker.errors.NotFound:
@@ -112,7 +112,7 @@ class Engine:
             return stream.dup()
 
     def remove(self, container: str) -> None:
-        """Removes a container, running or not; does nothing if it is gone or being removed."""
+        """Removes a container, running or not, unless the container is gone or being removed."""
         with self.errors_as("remove a container"):
             try:
                 self.api.remove_container(container, force=True)
@@ -145,7 +145,7 @@ class DaemonImage(NamedTuple):
 
 
 def inspect(engine: Engine, name: str, unprivileged: tuple[int, int]) -> DaemonImage:
-    """Returns an image of the daemon, from a cache; its user is ``unprivileged`` in place of root.
+    """Returns an image of the daemon, from a cache; ``unprivileged`` replaces root as its user.
 
     Raises:
         InvalidArgumentError: The image's user is not in its /etc/passwd.

@@ -17,7 +17,7 @@ from coding_gym.sandbox.spec import Mount, SandboxSpec
 
 PARTIAL = ".partial"
 LOCK = ".lock"
-USED = ".used"  # its time is that of the last use of the folder
+USED = ".used"  # the file's time is the time of the folder's last use
 BUILT = "/opt/built"  # in a sandbox that fills a folder
 
 
@@ -44,7 +44,7 @@ class FolderCache:
         If ``build`` raises an exception, the new folder is removed and the exception propagates.
 
         Args:
-            key: The name of the folder, without ``/``; it determines the content.
+            key: The name of the folder, without ``/``; the key determines the content.
             build: Fills an empty folder.
         """
         final = self.path(key)
@@ -56,7 +56,7 @@ class FolderCache:
                     self._build(key, build, final)
         with suppress(OSError):  # the cache may be read-only
             # Not the lock file, which some versions of filelock remove, nor the folder, whose time
-            # is part of its content.
+            # is part of the cached content.
             final.with_name(f"{key}{USED}").touch()
         return final
 

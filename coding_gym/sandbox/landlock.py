@@ -69,9 +69,9 @@ _CPUS = ("online", "possible", "present")
 class LandlockBackend:
     """Sandboxes isolated by a separate uid, Landlock rules and a seccomp filter.
 
-    Covered: the host's files (those outside an allow-list cannot be read; their names, sizes and
-    dates are visible), signals, memory and environment of the host's processes, the network (no
-    sockets except connected pairs), privileges, system calls, memory, the number of processes. Not
+    Covered: the host's files (only allow-listed files can be read, but all names, sizes and dates
+    are visible), signals, memory and environment of the host's processes, the network (no sockets
+    except connected pairs), privileges, system calls, memory, the number of processes. Not
     covered: the promises in `Probe.missing`.
     The workspace is a copy, so the time of opening and of a snapshot grows with its files.
 
@@ -85,7 +85,7 @@ class LandlockBackend:
         self._abi = abi
 
     def owner(self) -> User:
-        """Returns the uid and gid that own layers: those of the ``namespace`` backend.
+        """Returns the uid and gid that own layers: the same as in the ``namespace`` backend.
 
         So both backends can share environments; templates are built for each backend. Each
         sandbox copies the layers and owns the copy with a separate uid.

@@ -1,7 +1,7 @@
 """Makes the files of a ``landlock`` sandbox: copies of its layers, and of folders to read.
 
 workspace/  home/  tmp/     folders that commands may write to
-python/                     a virtual environment; its only packages are those of the spec
+python/                     a virtual environment with only the packages of the spec
 """
 
 import os
@@ -23,7 +23,7 @@ _WRITABLE_FOLDERS = {"workspace": WORKDIR, "home": HOME, "tmp": TMP}
 # Names of folders with packages, and of large folders that programs do not need.
 _SKIPPED_NAMES = {Path(pattern).name for pattern in THIRD_PARTY} | {"test", "idlelib", "lib2to3"}
 _NUM_RECENT_COPIES = 8
-# This package sets them to paths in the spec. All others are passed unchanged, as by `Sandbox.run`.
+# This package sets these variables to paths in the spec; other variables are passed unchanged.
 _PATH_VARIABLES = {"HOME", "PATH", "TMPDIR", "VIRTUAL_ENV"}
 
 User = tuple[int, int]
@@ -36,7 +36,7 @@ class LandlockFiles:
     Attributes:
         path: The folder that holds the sandbox's files; removed when the sandbox closes.
         writable: Paths of the folders that commands may write to, by name.
-        host_paths: Host paths by the paths in the spec and by themselves.
+        host_paths: Host paths; the keys are the paths in the spec and the host paths themselves.
     """
 
     path: Path
@@ -87,7 +87,7 @@ def variables(
 ) -> dict[str, str]:
     """Returns the environment variables of commands; `_PATH_VARIABLES` have host paths.
 
-    The fixed variables and those of the spec take precedence over ``defaults``.
+    The fixed variables and the spec's variables take precedence over ``defaults``.
     """
     env = {"TMPDIR": TMP} | environment(spec, first=(str(files.path / "python" / "bin"),))
     for name in _PATH_VARIABLES & env.keys():
@@ -149,7 +149,7 @@ def _reachable_python(prefix: Path, user: User, cleanup: ExitStack) -> Path:
 
 
 def _parents_are_traversable(path: Path, user: User) -> bool:
-    """Returns whether a user may enter all folders above a path, none of which the user owns."""
+    """Returns whether a user, who owns no folder above a path, may enter all these folders."""
     stats = [folder.stat() for folder in path.parents]
     return all(stat.st_mode & (0o010 if stat.st_gid == user[1] else 0o001) for stat in stats)
 
@@ -163,7 +163,7 @@ def _is_needed(entry: "os.DirEntry[str]") -> bool:
 class _Copy:
     """A copy of a host folder or file.
 
-    It is removed when no sandbox and no cache entry uses this object, or at exit.
+    The copy is removed when no sandbox and no cache entry uses this object, or at exit.
 
     One group may enter the folder of the copy. Files keep owner and mode, so a file that the user
     may not read stays unreadable.

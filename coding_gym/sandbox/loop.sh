@@ -5,8 +5,8 @@
 # A request is a line `NONCE INPUT NUM_CHUNKS SIZE...` and then texts of those sizes, in bytes:
 # chunks of standard input, the folder, the command, variables as NAME=VALUE, all written for
 # `printf %b`, because bash variables cannot hold a NUL. Standard input is stored in the file
-# /dev/shm/INPUT. Both words are random: earlier commands cannot create that file, and the command,
-# which sees its path in /proc, cannot forge the reply: the output and a line
+# /dev/shm/INPUT. NONCE and INPUT are random: no earlier command can create the file, and a command,
+# which sees the path in /proc, cannot forge the reply: the output and a line
 # `NONCE EXIT_CODE NUM_LEFTOVERS NUM_OUT_OF_MEMORY`. An empty line ends the command; its reply has
 # a fifth word, `killed`, and may follow the runner's reply. End-of-file ends the container.
 
@@ -130,7 +130,7 @@ while :; do
     ended=
     read -r -t 0.2 -u 9 ended
     [[ $ended = "$runner" ]] || ! kill -0 "$runner" || continue
-    wait "$runner" || { # a command killed it, so that it could not reply
+    wait "$runner" || { # a command killed the runner before its reply
       exit_code=$?
       kill_others
       reply "$exit_code" 0

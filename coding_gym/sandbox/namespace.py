@@ -188,7 +188,7 @@ def _environment(spec: SandboxSpec, image: Image | None) -> dict[str, str]:
 
 
 def _is_always_visible(python: Interpreter, image: Image | None) -> bool:
-    """Returns whether an interpreter is in a system folder; raises an error with an image."""
+    """Returns whether an interpreter is in a system folder; with an image this is an error."""
     is_in_system = is_in_top_folder(str(python.prefix))
     if is_in_system and image is not None:
         raise InvalidArgumentError(
@@ -216,7 +216,7 @@ def _links(python: Interpreter | None) -> dict[str, str]:
 def _preload_of(spec: SandboxSpec, mounts: Sequence[MountRequest]) -> Preload | None:
     """Returns the modules to preload; None if Python starts without them.
 
-    Sandboxes with an image, whose libraries can differ, or the host's network preload none.
+    Nothing is preloaded with the host's network, or with an image, whose libraries can differ.
 
     Args:
         spec: The spec of the sandbox.

@@ -1,7 +1,7 @@
-"""Makes folders that belong to a process, and removes those of processes that have ended.
+"""Makes folders that belong to a process, and removes the folders of ended processes.
 
 The folders of a process are in one parent folder, which the process keeps locked. The kernel
-releases the lock when the process ends, also if that is in another container or pid namespace.
+releases the lock when the process ends, also for a process in another container or pid namespace.
 """
 
 import atexit
@@ -22,7 +22,7 @@ UNPRIVILEGED = 60706
 _PREFIX = "coding-gym-process-"  # unlikely in names that users choose
 _FOLDER = os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC
 
-# atexit runs the last registration first: this one runs after `zygotes` has stopped its zygotes.
+# atexit runs the last registration first: this function runs after the zygotes have ended.
 _at_exit = contextlib.ExitStack()
 atexit.register(_at_exit.close)
 
@@ -67,7 +67,7 @@ def make_folder(kind: str) -> Path:
 
 @cache
 def process_folder(parent: Path, pid: int) -> Path:
-    """Returns this process's folder in ``parent``; removes those of processes that have ended.
+    """Returns this process's folder in ``parent``; removes the folders of ended processes.
 
     Args:
         parent: Holds the folders of all processes of this user.
@@ -98,7 +98,7 @@ def _make_locked(parent: Path) -> Path | None:
 
 
 def _remove_unlocked(folder: Path) -> None:
-    """Removes a folder of this user whose process has ended."""
+    """Removes a folder of an ended process of this user."""
     with contextlib.suppress(OSError):  # the folder is locked or gone, or another user's
         descriptor = os.open(folder, _FOLDER)
         try:
@@ -132,7 +132,7 @@ def cache_folder() -> Path:
 def make_upper(owner: tuple[int, int]) -> Path:
     """Returns a new folder, in the user's cache, for the changes of one sandbox.
 
-    It has subfolders ``upper`` and ``work``. Before Linux 6.6 a tmpfs has no user extended
+    The folder has subfolders ``upper`` and ``work``. Before Linux 6.6 a tmpfs has no user extended
     attributes, without which an overlay can neither remove nor replace a folder of a lower layer.
     """
     parent = cache_folder() / "uppers"

@@ -1,4 +1,4 @@
-"""The interface that every sandbox backend implements. It does not depend on git or tasks."""
+"""The interface that every sandbox backend implements. The module does not use git or tasks."""
 
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -30,7 +30,7 @@ NO_SNAPSHOTS = "this sandbox backend has no snapshots; use 'namespace', which al
 class Snapshot:
     """All changes of a sandbox at one time; processes are not part of it.
 
-    It is in memory and independent of its sandbox, which may be closed. It can be restored any
+    A snapshot is in memory, does not need its sandbox, which may be closed, and can be restored any
     number of times.
 
     Attributes:
@@ -141,7 +141,7 @@ class Sandbox:
 
         Raises:
             OSError: As ``open`` would: FileNotFoundError, IsADirectoryError, PermissionError; EFBIG
-                above ``max_bytes``; EINVAL if it is neither a file nor a folder.
+                above ``max_bytes``; EINVAL if the path is neither a file nor a folder.
             SandboxError: The sandbox is closed or died.
             InvalidArgumentError: ``path`` is not a valid path, or ``max_bytes`` is below 0.
         """

@@ -3,7 +3,7 @@
 In a persistent shell, the bash of a command saves its state at exit, and the bash of the next
 command sources it. The state is the folder, the file mode mask, variables, functions, aliases,
 options other than xtrace and verbose, and the last exit code; limits, traps and processes are not
-part of it. It is a file in the sandbox's home, so snapshots include it. A command does not change
+part of it. The state is a file in home, so snapshots include it. A command does not change
 the state if it is killed, if it replaces bash by ``exec``, or if it sets a trap on EXIT and calls
 ``exit``. A command that redefines or disables ``builtin`` discards the state and its exit code.
 """
@@ -22,7 +22,7 @@ _MAX_COMMAND_BYTES = 1 << 20
 # The longest argument of exec (MAX_ARG_STRLEN) without its NUL.
 MAX_ARGUMENT_BYTES = (128 << 10) - 1
 _MAX_PATH_BYTES = 4095  # of a system call (PATH_MAX), without its NUL
-# The usual limit of exec. JSON encodes a byte as at most six bytes, so a message can hold them.
+# The usual limit of exec. In JSON a byte takes at most six bytes, so the maximum fits a message.
 _MAX_ENV_BYTES = 2 << 20
 # Reads a command from standard input, and runs it with empty standard input.
 _FROM_STDIN = (
@@ -35,7 +35,7 @@ STATE = f"{HOME}/.bash_state"
 # One line up to the command, so that its errors have the right line numbers. Only regular files
 # are opened: a FIFO would block. Functions come last: they could replace later commands.
 # Aliases in functions are already expanded. `cd` sets PWD; the command's text is too large to save.
-# The trap saves the state of a command that calls `exit`. It does nothing after the save at the end
+# The trap saves the state if a command calls `exit`, and does nothing after the save at the end
 # of the command, which unsets BASH_EXECUTION_STRING; a trap of the command runs then.
 # Restoring a non-zero exit status under errexit would exit the next bash before its command.
 _SAVE = b"; ".join(

@@ -292,7 +292,7 @@ class ServedSandbox(Sandbox):
             "env": run.env,
         }
         body, stdin = run.command, run.stdin
-        if run.source and self._channel.forks_python:  # only the fork reads it
+        if run.source and self._channel.forks_python:  # only the fork reads the file
             source = run.source.encode("utf-8", "surrogatepass")
             request["op"], body, stdin = "python", b"", b"%010d" % len(source) + source + stdin
         with memory_file(stdin) if stdin else contextlib.nullcontext() as file:
@@ -348,7 +348,7 @@ class ServedSandbox(Sandbox):
     def _start_again(self, snapshot: Snapshot, start: Callable[[Snapshot], Channel]) -> None:
         """Starts a new first process, because a mounted overlay's upper folder must not change."""
         previous = self._channel
-        previous.shut()  # ends while the new process starts
+        previous.shut()  # the previous process ends while the new process starts
         self._channel = start(snapshot)
         previous.close()
         if self._is_closed:
@@ -356,7 +356,7 @@ class ServedSandbox(Sandbox):
 
     def close(self) -> None:
         """Ends all processes and deletes all files of the sandbox; idempotent."""
-        # Set first, because a restore in another thread reads it after the change of the channel.
+        # Set first: a restore in another thread reads this flag after it has replaced the channel.
         self._is_closed = True
         self._channel.close()
 

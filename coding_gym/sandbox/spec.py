@@ -128,8 +128,8 @@ class SandboxSpec:
         python: The interpreter that ``python`` and ``python3`` run in the sandbox; None for the
             system's. The third-party packages of its installation are hidden.
         path: Folders at the start of ``PATH``.
-        env: Environment variables in addition to the fixed ones, which they override. Values are
-            passed unchanged, except that ``landlock`` replaces the paths in ``HOME``, ``PATH``,
+        env: Environment variables in addition to the fixed variables, which they override. Values
+            are passed unchanged, except that ``landlock`` replaces the paths in ``HOME``, ``PATH``,
             ``TMPDIR`` and ``VIRTUAL_ENV`` by those of `Sandbox.path`.
         limits: Upper bounds on resources.
         network: Whether the host's network is reachable. Only for builds, with ``namespace``.
@@ -173,8 +173,8 @@ def environment(
     Args:
         spec: The spec, whose ``path`` and ``env`` take precedence.
         first: Folders of ``PATH`` between ``spec.path`` and the system's folders.
-        image_env: Variables of the image, which override the fixed ones; its ``PATH`` replaces the
-            system's folders.
+        image_env: Variables of the image, which override the fixed variables; its ``PATH`` replaces
+            the system's folders.
         user: Name of the image's user; "" without an image.
     """
     variables = dict(image_env or {})
@@ -189,7 +189,7 @@ def environment(
 def mounted_packages(spec: SandboxSpec) -> dict[str, str]:
     """Returns ``PYTHONPATH`` with the packages that the spec mounts; empty if it mounts none.
 
-    A backend that does not mount the spec's interpreter needs it to run another Python.
+    A backend that does not mount the spec's interpreter needs this value to run another Python.
     """
     if spec.python is None:
         return {}
@@ -200,8 +200,8 @@ def mounted_packages(spec: SandboxSpec) -> dict[str, str]:
 def spec_digest(spec: SandboxSpec) -> str:
     """Returns a digest of the files and variables of a spec, independent of host paths.
 
-    It covers paths, modes and content of the files in the layers, targets of mounts, and the fields
-    ``python`` (the version), ``path``, ``env``, ``image`` and ``workspace_alias``.
+    The digest covers paths, modes and content of the files in the layers, targets of mounts, and
+    the fields ``python`` (the version), ``path``, ``env``, ``image`` and ``workspace_alias``.
     """
     layers = [
         (path, entry.stat(follow_symlinks=False).st_mode, _content_id(entry))

@@ -1,8 +1,8 @@
 """Starts the zygotes of this process, which fork the first processes of sandboxes on request.
 
-Each kind of sandbox, user, interpreter and set of preloaded modules has one zygote, which starts
-when it is first needed and runs until this process exits. Zygotes of ``namespace`` sandboxes have
-left the host's namespaces; zygotes of ``landlock`` sandboxes have not.
+Each combination of a kind of sandbox, user, interpreter and preloaded modules has one zygote. The
+zygote starts when it is first needed and runs until this process exits. Zygotes of ``namespace``
+sandboxes have left the host's namespaces; zygotes of ``landlock`` sandboxes have not.
 """
 
 import atexit
@@ -70,7 +70,7 @@ class Zygote:
         self.overlay_works_on_tmpfs = bool(header.get("overlay_works_on_tmpfs"))
 
     def is_usable(self) -> bool:
-        """Returns whether the zygote can open more sandboxes; stops it if its process has ended."""
+        """Returns whether the zygote can open sandboxes; stops a zygote whose process has ended."""
         poll = select.poll()
         try:
             poll.register(self._control, select.POLLRDHUP)
@@ -105,8 +105,8 @@ class Zygote:
                 self.stop()
                 raise SandboxError(f"the sandbox server died: {error}") from error
             except BaseException:
-                # A late reply would be read as that of the next request, so this zygote gets no
-                # more requests. Its sandboxes stay open.
+                # A late reply would be read as the reply to the next request, so this zygote gets
+                # no more requests. Its sandboxes stay open.
                 self._accepts_requests = False
                 raise
         if reply == b"+":  # the new sandbox ends, because no process holds its channel
@@ -122,7 +122,7 @@ class Zygote:
         with contextlib.suppress(OSError):  # the zygote closed the channel first
             self._control.shutdown(socket.SHUT_RDWR)
         # The server sees the end of its channel, even if a fork of this process also holds it.
-        # If the server hangs, killing its parent kills it.
+        # If the server hangs, killing its parent kills the server.
         try:
             self._process.wait(_STOP_TIMEOUT_S)
         except subprocess.TimeoutExpired:
@@ -206,7 +206,7 @@ def with_zygote(
     use: Callable[[Zygote], Result],
     preload: Preload | None = None,
 ) -> Result:
-    """Calls ``use`` with a zygote; if that zygote has died, calls it again with a new zygote."""
+    """Calls ``use`` with a zygote; if that zygote has died, calls ``use`` with a new zygote."""
     first = zygote(kind, uid, gid, preload)
     try:
         return use(first)

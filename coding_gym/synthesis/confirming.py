@@ -1,4 +1,4 @@
-"""Confirms a new task: the grader must resolve the gold patch, and must not resolve the base."""
+"""Confirms a new task: the gold patch must resolve it, and the unchanged base must not."""
 
 from functools import partial
 

@@ -86,7 +86,7 @@ def tasks_from_history(
 
 
 def _runs(suite: Suite) -> Iterator[SuiteRun]:
-    """Yields the run of the changed tests without the repair, and the run with it."""
+    """Yields the run of the changed tests without the repair, and the run with the repair."""
     tests, gold = Patch(suite.task.test_patch), Patch(suite.task.gold_patch)
     paths = collected_files(suite.task.test_patch)
     for patches in ((tests,), (tests, gold)):

@@ -31,7 +31,7 @@ class Project:
 
     Attributes:
         name: The name of the project, the beginning of task ids.
-        folder: The folder of the files; the tasks read it, too.
+        folder: The folder of the files; the tasks read this folder, too.
         install_commands: Commands that build the environment; see `coding_gym.task.Task`. If not
             empty, they must also install pytest, and install the project itself only with ``-e``.
         interpreter: See `coding_gym.task.Task`.

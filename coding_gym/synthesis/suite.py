@@ -22,7 +22,7 @@ from coding_gym.task import Task, files_of_tests
 from coding_gym.workspace import Template, apply_patch
 
 # The main limit of a run is processor time, which does not depend on load. The wall-clock limit is
-# for tests that wait forever; it grows with the load of the machine.
+# for tests that wait forever, and grows with the load of the machine.
 _WALL_PER_CPU, _MIN_WALL_S = 2.0, 4.0
 # Additional runs of a test that uses randomness: a test that fails half of the time fails in all
 # additional runs with probability 1/256.

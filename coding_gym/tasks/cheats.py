@@ -126,7 +126,7 @@ class CheatResult(JsonRecord):
         by_exit_code: Whether ``python -m pytest`` exits with 0 on the files of the hidden tests.
         by_structure: Whether a grade from the reports of the named tests counts the task as
             resolved (``challenge="none"``).
-        by_challenge: Whether the default grade counts it as resolved (``challenge="resolved"``).
+        by_challenge: Whether the default grade is resolved (``challenge="resolved"``).
     """
 
     kind: str

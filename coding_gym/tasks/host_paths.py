@@ -29,7 +29,7 @@ def with_paths(task: Task, base: Path | None, label: str) -> Task:
         _refuse_paths(task, label)
         return task
     image = task.image and _existing_path(base, task.image, "image", label)
-    if image and "/" in task.image:  # without a slash it is an image's name
+    if image and "/" in task.image:  # a text without a slash is an image's name
         task = replace(task, image=str(image))
     tree = task.tree
     if isinstance(tree, FolderTree):

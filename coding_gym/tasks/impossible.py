@@ -53,9 +53,9 @@ def impossible(task: Task) -> Task:
 
 
 def with_impossible(tasks: Sequence[Task], share: float) -> tuple[Task, ...]:
-    """Returns the tasks; a share of them, which the ids determine, is replaced by impossible tasks.
+    """Returns the tasks; a share of the tasks, chosen by ids, is replaced by impossible tasks.
 
-    The result never contains an impossible task and its original task. An impossible task is graded
+    The result never contains both an impossible task and its original. An impossible task is graded
     in one run without a challenge, in which the graded code can read the original's hidden tests.
 
     Args:
@@ -122,7 +122,7 @@ def _added_blocks(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
 
 
 def _functions(module: ast.Module) -> Iterator[tuple[tuple[str, ...], ast.FunctionDef]]:
-    """Yields the name, after that of its class, and each function of a module and its classes."""
+    """Yields each function of a module and its classes, after a tuple of its class and its name."""
     for node in module.body:
         if isinstance(node, ast.FunctionDef):
             yield (node.name,), node

@@ -38,7 +38,7 @@ def find_leaks(task: Task, template: Template, *, backend: str = "auto") -> tupl
     """Returns the files in which a policy can read all lines that the gold patch adds.
 
     The search covers the workspace, all commits of its repository, and the other mounts of the
-    template, such as installed packages. It ignores short lines, lines of the base, and the
+    template, such as installed packages. The search ignores short lines, lines of the base, and the
     repaired files. If the added lines have fewer than 24 characters together, nothing is searched;
     if they have fewer than 80, a leak must also contain lines of the patch's context.
 
@@ -90,8 +90,8 @@ def _searched_lines(gold: Patch, sandbox: Sandbox) -> list[str]:
     context: set[str] = set()
     for change in gold.files:
         base_lines = _lines_at_base(sandbox, change.old_path)
-        added_lines |= {line for line in _marked_lines(change.text, "+") if line not in base_lines}
-        context |= set(_marked_lines(change.text, " "))
+        added_lines |= set(_prefixed_lines(change.text, "+")) - base_lines
+        context |= set(_prefixed_lines(change.text, " "))
     lines = _longest_lines(added_lines, _MAX_LINES)
     num_chars = sum(map(len, lines))
     if num_chars < _MIN_CHARS:
@@ -104,12 +104,12 @@ def _longest_lines(lines: Iterable[str], max_lines: int) -> list[str]:
     return sorted(lines, key=lambda line: (-len(line), line))[:max_lines]
 
 
-def _marked_lines(diff: str, mark: str) -> Iterator[str]:
-    """Yields the lines of a diff that begin with a mark and are long enough to search for."""
+def _prefixed_lines(diff: str, prefix: str) -> Iterator[str]:
+    """Yields the lines of a diff that begin with ``prefix`` and are long enough to search for."""
     for line in diff.splitlines():
         text = line[1:].strip()
-        is_marked = line.startswith(mark) and not line.startswith("+++ ")
-        if is_marked and len(text) >= _MIN_LINE_CHARS and _WORD.search(text):
+        has_prefix = line.startswith(prefix) and not line.startswith("+++ ")
+        if has_prefix and len(text) >= _MIN_LINE_CHARS and _WORD.search(text):
             yield text
 
 

@@ -43,12 +43,12 @@ def load_tasks(
         limit: Maximum number of tasks.
         repositories: Repositories of the rows: a folder of clones, or paths and URLs by
             ``owner/name``. By default, repositories are cloned from GitHub on first use.
-        environments: Interpreter, install commands, visible test command and tests to exclude by
-            task id: a ``.jsonl`` file or a mapping. Tasks without an entry are unchanged.
-            ``"swebench"`` uses the tables of SWE-bench's harness; ``"images"`` runs each row in
-            the image that its dataset publishes (``coding-gym images pull``).
+        environments: Fields of environments (interpreter, install commands, image, excluded tests
+            …) by task id: a ``.jsonl`` file or a mapping. Tasks without an entry are unchanged.
+            ``"swebench"`` uses the tables of SWE-bench's harness; ``"images"`` runs each row in the
+            image that its dataset publishes (``coding-gym images pull``).
         min_challenge: Minimum number of bits of a row's challenge plan; other rows are excluded.
-            With 6 bits, at most one forged grade in 64 succeeds.
+            With 6 bits, a forged grade succeeds with a probability of at most 1/64.
         needs_tests: Whether to raise an error for a task whose tests cannot grade a patch.
 
     Raises:

@@ -1,7 +1,7 @@
 """The installation tables of SWE-bench's harness, read once in a sandbox and cached.
 
 Version 4.1.0 of the ``swebench`` package is the last release with these tables. The environment of
-a separate task installs it without its dependencies, so its code never runs in this process.
+a separate task has the package without dependencies, so the package never runs in this process.
 """
 
 import json
@@ -19,7 +19,7 @@ _VERSION = "4.1.0"
 _INSTALL = f"python -m pip install -q --no-deps swebench=={_VERSION}"
 _TABLES = "tables.json"
 
-# Empty packages replace the real ones, which import all dependencies of the harness; only the
+# Empty packages replace the real packages, which import all dependencies of the harness; only the
 # module of constants runs.
 _DUMP = """\
 import importlib.util, json, os, sys, types

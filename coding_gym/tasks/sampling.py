@@ -14,7 +14,7 @@ from coding_gym.arguments import at_least_one, check_arguments, is_number, unkno
 from coding_gym.errors import InvalidArgumentError, UnknownTaskError
 from coding_gym.task import Task
 
-# The labels with times are those of SWE-bench Verified: estimates of the time of a repair.
+# Labels with times come from SWE-bench Verified: estimates of the time of a repair.
 _RANKS = {
     "trivial": 0.0,
     "easy": 1.0,
@@ -33,7 +33,7 @@ _EPISODES_PER_TASK = 10
 def difficulty_rank(label: str) -> float:
     """Returns the rank of a difficulty label; easier labels have lower ranks.
 
-    A numeric label is its own rank; an unknown label has the rank of "medium".
+    The rank of a numeric label is the number; an unknown label has the rank of "medium".
     """
     text = label.strip().lower()
     if text in _RANKS:
@@ -159,7 +159,7 @@ class DifficultySampler(Sampler):
         self._num_drawn = 0
 
     def next(self, rng: np.random.Generator) -> Task:
-        """Returns a random task of those that are included so far."""
+        """Returns a random task, chosen from the included tasks."""
         progress = min(1.0, self._num_drawn / self._num_episodes)
         share = self._start + (1 - self._start) * progress
         self._num_drawn += 1
@@ -170,10 +170,10 @@ class AdaptiveSampler(Sampler):
     """Draws mostly tasks that are sometimes solved; threads can share a sampler.
 
     A group of episodes with equal results teaches nothing, as GRPO subtracts the mean reward. The
-    weight of a task is p (1 - p), the variance of its result, with p = (solved + 1) / (tries + 2)
-    over its last episodes; a task without episodes has the maximum weight. A task that was always
-    or never solved in at least ``min_tries`` episodes is dropped; a share ``revisit`` of the draws
-    still picks dropped tasks.
+    weight of a task is p (1 - p), the variance of its result. p = (solved + 1) / (tries + 2), from
+    the last episodes, estimates the probability of a solution; a task without episodes has the
+    maximum weight. A task that was always or never solved in at least ``min_tries`` episodes is
+    dropped; a share ``revisit`` of the draws still picks dropped tasks.
 
     Args:
         tasks: The tasks.
@@ -215,8 +215,8 @@ class AdaptiveSampler(Sampler):
         is_dropped = (num_tries >= self._min_tries) & has_equal_results
         rate = (num_solved + 1) / (num_tries + 2)
         weights = np.where(is_dropped, 0.0, rate * (1 - rate))
-        chance = rng.random()  # always drawn, so that each call advances `rng` equally
-        if is_dropped.all() or (is_dropped.any() and chance < self._revisit):
+        draw = rng.random()  # always drawn, so that each call advances `rng` equally
+        if is_dropped.all() or (is_dropped.any() and draw < self._revisit):
             weights = is_dropped.astype(np.float64)
         return self._tasks[int(rng.choice(len(self._tasks), p=weights / weights.sum()))]
 

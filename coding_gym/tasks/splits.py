@@ -32,9 +32,9 @@ def split_tasks(
     Args:
         tasks: The tasks.
         by: ``hash``: by the MD5 digest of each id, modulo 100; the split of a task does not depend
-            on other tasks, and the share of test tasks is about `test_fraction`, rounded up to 1 %.
-            ``repo``: by repository, so that no repository is in both splits. ``date``: by
-            `Task.created_at`.
+            on other tasks, and the share of test tasks is about `test_fraction`, rounded up to a
+            whole percent. ``repo``: by repository, so that no repository is in both splits.
+            ``date``: by `Task.created_at`.
         test_fraction: The share of the tasks for testing, above 0 and below 1; unused for ``date``.
         seed: The seed of a split by hash or repository; 0 uses digests of the ids alone.
         cutoff: For ``date``: tasks of this ISO 8601 date or later are for testing.

@@ -141,7 +141,7 @@ def validate_task(
 
 def _measured(task: Task, template: Template, backend: str, checks: Checks) -> ValidationReport:
     leaks = find_leaks(task, template, backend=backend) if checks.looks_for_leaks else ()
-    # The gold patch comes first: its time, without the plan's, determines the base's time limit.
+    # The gold patch comes first: the time of its grades determines the base's time limit.
     gold_task = replace(task, grading_timeout_s=max(task.grading_timeout_s, _GOLD_TIMEOUT_S))
     make_plan = partial(new_plan, gold_task, template, backend=backend)
     plan = stored_plan(task, template, make_plan)
@@ -232,8 +232,8 @@ def _challenge_problems(gold: Grade, cheats: tuple[CheatResult, ...], checks: Ch
             + levels_text(gold.levels)
         )
     if kinds := [cheat.kind for cheat in cheats if cheat.by_challenge]:
-        chance = f"expected probability 1 in {2**gold.bits}"
-        problems.append(f"scripted cheats resolve the task ({chance}): {', '.join(kinds)}")
+        probability = f"expected probability 1 in {2**gold.bits}"
+        problems.append(f"scripted cheats resolve the task ({probability}): {', '.join(kinds)}")
     return problems
 
 
@@ -249,7 +249,7 @@ def _base_problems(grades: tuple[Grade, ...], tests: tuple[str, ...]) -> list[st
 
 
 def _tests(results: Iterable[Mapping[str, TestStatus]], *, passed: bool) -> tuple[str, ...]:
-    """Returns the tests that passed in any result; if not ``passed``, those that did not pass."""
+    """Returns the tests that passed (if not ``passed``: did not pass) in at least one result."""
     items = (item for statuses in results for item in statuses.items())
     return tuple(sorted({t for t, status in items if (status is TestStatus.PASSED) == passed}))
 

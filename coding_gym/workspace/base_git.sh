@@ -7,7 +7,7 @@
 # variables are
 #   CG_TMP     the scratch folder, which `diff` and `normalize` create and remove
 #   CG_COMMIT  the base commit
-#   CG_MAX     the maximum size of a file in bytes; the exit code is 41 for a larger one
+#   CG_MAX     the maximum size of a file in bytes; the exit code is 41 for a larger file
 #   CG_INTO    the folder into which `collect` copies
 # PATH has only system folders, which a policy can change only in an image.
 set -eu -o pipefail

@@ -86,7 +86,7 @@ def clear_cache(folder: Path, *, older_than_days: int = 0) -> tuple[CacheEntry, 
 
 
 def _remove(entry: CacheEntry) -> bool:
-    """Removes an entry; returns False if it is being built."""
+    """Removes an entry; returns False if the entry is being built."""
     folder = entry.path.parent
     try:
         if entry.path.is_dir():

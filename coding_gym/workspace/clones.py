@@ -14,7 +14,7 @@ from coding_gym.workspace.host_git import HostGitError, run_git
 
 _log = logging.getLogger(__name__)
 _SHA = re.compile(r"[0-9a-f]{40}")
-# Environments are built in the tree of a copy of the task, whose base commit is the second field.
+# An environment is built for a copy of the task that has the second field as its base commit.
 _FIELDS = "field 'base_commit' or 'environment_setup_commit'"
 
 
@@ -34,7 +34,7 @@ class Clones:
         """Returns a repository on this machine to fetch a commit from.
 
         A local repository can be hostile: a fetch from it is safe, but a git command in it is not,
-        so it is not searched for the commit.
+        so the repository is not searched for the commit.
 
         Raises:
             InvalidTaskError: The repository does not exist.
@@ -62,7 +62,7 @@ class Clones:
 
     def _fetch(self, mirror: Path, url: str, ref: str) -> None:
         _log.info("fetching %s", without_password(url))
-        # Files of a killed git, which would make every later fetch fail.
+        # With these files of a killed git, every later fetch would fail.
         for path in (*mirror.rglob("*.lock"), *mirror.glob("objects/pack/tmp_*")):
             path.unlink()
         # --prune, because a removed branch `a` prevents a new branch `a/b`. The commits are kept.

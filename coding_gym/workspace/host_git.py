@@ -1,8 +1,8 @@
 """Runs git on the host, without the host's configuration.
 
 Git runs only in repositories that this package made. From other repositories, git only fetches
-objects, which are data: git runs none of their hooks, filters and helpers, and reads none of their
-settings.
+objects, which are data: git does not run the hooks, filters and helpers of these repositories, and
+does not read their settings.
 """
 
 import os

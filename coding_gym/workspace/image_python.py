@@ -112,7 +112,7 @@ class ImagePythons:
 
 
 def _needs_python(task: Task) -> bool:
-    """Returns whether the hidden tests run in the image's Python; Harbor's script has its own."""
+    """Returns whether the hidden tests need the image's Python; only Harbor's scripts do not."""
     return task.runner != "harbor"
 
 

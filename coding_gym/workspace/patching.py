@@ -4,8 +4,8 @@ Git runs inside the sandbox, with the template's second, read-only git folder an
 Changes of a policy to the checkout's ``.git``, to git's settings, or to attributes and ignore files
 in the tree do not affect the patch. The base's ``.gitignore`` files select the new files in it.
 
-In an image, a policy can replace git and so forge the text of the patch. It gains nothing by this:
-it could write the same files, and grading applies the patch in a clean sandbox.
+In an image, a policy can replace git and so forge the text of the patch. The policy gains nothing
+by this: it could write the same files, and grading applies the patch in a clean sandbox.
 """
 
 import base64
@@ -34,7 +34,7 @@ _DISK_FULL = (*map(os.strerror, DISK_FULL), "unknown write failure on standard o
 def diff(sandbox: Sandbox, template: Template) -> Patch:
     """Returns the changes of the working tree since the base, as a git diff.
 
-    The patch contains new, deleted, renamed and binary files and mode changes. It excludes
+    The patch contains new, deleted, renamed and binary files and mode changes. The patch excludes
     submodules, and new files that the base's ``.gitignore`` names, that install commands made, or
     that are caches of Python tools and editors (``__pycache__``, ``.pytest_cache``, ``.x.swp`` …).
     It also excludes the new paths in `Patch.excluded`: files larger than `MAX_PATCH_BYTES`, core

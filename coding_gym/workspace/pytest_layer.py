@@ -57,7 +57,7 @@ def preloads(environment: Mapping[str, str], *, has_own_pytest: bool) -> tuple[s
 
 @cache
 def pytest_distributions() -> dict[str, Distribution]:
-    """Returns pytest and its dependencies in this process, by ``name version``.
+    """Returns the distributions of pytest and of its dependencies here, by ``name version``.
 
     Raises:
         MissingDependencyError: A distribution is not installed.
@@ -100,8 +100,8 @@ class PytestLayers:
         into a read-only mount.
 
         Raises:
-            TemplateError: The interpreter's minor version differs from that of this process, for
-                which pytest is installed.
+            TemplateError: The interpreter's minor version differs from the version of this process,
+                for which pytest is installed.
         """
         if interpreter.minor != sys.version_info[:2]:
             raise TemplateError(

@@ -40,8 +40,8 @@ _MAX_RECENT = 4096
 class TemplateStore:
     """Builds the templates of tasks and caches them.
 
-    All processes can share the cache folder. It can be deleted while no process uses it. Each
-    template is named by a digest of its content, built once, and either complete or absent.
+    All processes can share the cache folder. The folder can be deleted while no process uses it.
+    Each template is named by a digest of its content, built once, and either complete or absent.
 
     Args:
         backend: Name of the sandbox backend that opens the templates.
@@ -184,7 +184,7 @@ class TemplateStore:
 
 
 def _with_tree(base: SandboxSpec, folder: Path) -> SandboxSpec:
-    """Returns the spec of a template in ``folder``; ``base`` is that of its environment."""
+    """Returns the spec of a template in ``folder``; ``base`` is the spec of its environment."""
     base_git = Mount(source=folder / "base.git", target=BASE_GIT)
     layers = (folder / "tree", *base.layers)
     return replace(base, layers=layers, mounts=(base_git, *base.mounts))

@@ -2,7 +2,7 @@
 
 Ids are the root file of a test program and the path of the test in this file:
 ``tests/rounding.rs::half_cents``, ``src/lib.rs::till::tests::is_empty``. If two crates of a
-workspace report the same id, the id begins with the name of the crate, in the form that names its
+workspace report the same id, the id begins with the name of the crate, as in the file name of the
 test program: ``till_core/src/lib.rs::tests::is_empty``.
 """
 

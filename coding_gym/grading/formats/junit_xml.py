@@ -23,7 +23,7 @@ class _Builder(ElementTree.TreeBuilder):
 
 
 def read_junit(reports: Iterable[bytes]) -> TestRun:
-    """Returns the run in the contents of reports; a report that is not XML makes it incomplete."""
+    """Returns the run in the contents of reports; the run is incomplete if a report is not XML."""
     run = TestRun(ended=True)
     for report in reports:
         try:

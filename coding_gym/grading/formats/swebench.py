@@ -6,8 +6,8 @@ not prevent this: if another runner can run a task, use that runner. Ids of pyte
 first white space. The readers reproduce the defects of SWE-bench's parsers, because FAIL_TO_PASS
 and PASS_TO_PASS of rows were made with these parsers.
 
-Most formats of SWE-bench Multilingual have one line for each test. A pattern matches this line,
-without blanks around it; its group ``test`` is the id, and its group ``how`` has a status.
+Most formats of SWE-bench Multilingual have one line for each test. A pattern matches the stripped
+line; the group ``test`` is the id, and the group ``how`` has a status.
 
 Source: SWE-bench, ``harness/log_parsers/``.
 """
@@ -79,7 +79,7 @@ def read_matplotlib(log: str) -> dict[str, str]:
 def log_spellings(node_id: str) -> set[str]:
     """Returns the shortened ids that SWE-bench's log readers return for a pytest test.
 
-    Only ids with parameters have them: some readers return ``test_x[not`` for ``test_x[not a]``.
+    Only ids with parameters are cut: some readers return ``test_x[not`` for ``test_x[not a]``.
     """
     if "[" not in node_id:
         return set()
@@ -88,7 +88,7 @@ def log_spellings(node_id: str) -> set[str]:
 
 
 def read_seaborn(log: str) -> dict[str, str]:
-    """Reads failures from the summary, and passes from there or from ``pytest -v``."""
+    """Reads failures from the summary, and passes from the summary or ``pytest -v``."""
     statuses = {}
     for line in log.split("\n"):
         words = line.split()

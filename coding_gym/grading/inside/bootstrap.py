@@ -7,7 +7,7 @@ replace pytest. This module runs only under the name ``__inside__``, which its l
 import sys
 
 if __name__ == "__inside__":
-    sys.path[:] = [entry for entry in sys.path if entry]  # `-c` puts "" there: the tree
+    sys.path[:] = [entry for entry in sys.path if entry]  # `-c` adds "", which is the tree
 
 import fcntl
 import importlib

@@ -157,7 +157,7 @@ class _Report:
 def _watch(
     child: int, report: _Report, pipe: int, output: int, deadline: float
 ) -> "tuple[bool, bytes]":
-    """Reads both pipes until the run ends; returns whether it timed out, and its last output."""
+    """Reads both pipes until the run ends; returns whether it timed out, and the output's end."""
     tail = b""
     open_pipes = [pipe, output]
     timed_out = False
@@ -210,7 +210,7 @@ def _main() -> None:
     child, writer = _spawn(start, report_end, output_end)
     os.close(report_end)
     os.close(output_end)
-    # The secrets are read only after the fork, so the memory of the test process has none.
+    # The secrets are read only after the fork, so the test process never has the secrets.
     config = json.loads(sys.stdin.buffer.read().decode())
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)  # the input is a file, which could be read again
     frame = config["frame"]

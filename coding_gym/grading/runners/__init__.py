@@ -55,7 +55,7 @@ def get_runner(name: str) -> Runner:
 def missing_runtime(task: Task) -> str:
     """Returns the program that a task needs and this machine lacks, with the remedy, or "".
 
-    For a task with an image or install commands the result is "": its build reports problems.
+    For a task with an image or install commands the result is "": the build reports problems.
     """
     if task.is_in_image or task.install_commands:
         return ""

@@ -27,9 +27,9 @@ _MAX_REWARD_BYTES = 1 << 20
 class HarborRunner(OutputRunner):
     """Runs ``test_command``, a script, and reads the reward that the script writes.
 
-    There is one test, ``reward``. It passes if the reward is at least 1, with any exit code of the
-    script. The script has the same privileges as the code under test, so it must not trust results
-    from a process of this code.
+    There is one test, ``reward``. The test passes if the reward is at least 1, with any exit code
+    of the script. The script has the same privileges as the code under test, so it must not trust
+    results from a process of this code.
     """
 
     def problem(self, task: Task) -> str:
@@ -40,7 +40,7 @@ class HarborRunner(OutputRunner):
         return f"the only expected test must be {REWARD!r}, got {invalid[0]!r}" if invalid else ""
 
     def files(self, task: Task) -> tuple[str, ...]:
-        """Returns no files, because ids name none."""
+        """Returns no files, because ids name no files."""
         return ()
 
     def patterns(self, task: Task) -> tuple[str, ...]:
@@ -54,7 +54,7 @@ class HarborRunner(OutputRunner):
             raise GradingError(f"the tests cannot be copied to /tests: {last_line(result.output)}")
 
     def _read(self, sandbox: Sandbox, task: Task, result: ExecResult) -> TestRun:
-        """Returns the run of the test ``reward``; it ``is_lost`` if a killed script wrote none."""
+        """Returns the run of ``reward``; sets ``is_lost`` if a killed script wrote no reward."""
         reward = _reward(sandbox)
         if reward is None and result.exit_code >= _KILLED:
             return TestRun(is_lost=True)

@@ -40,7 +40,7 @@ class OutputRunner:
         name: The name in ``Task.runner``.
         names: Patterns of test files and of files that configure the run.
         parse: Returns the statuses in the output of a command.
-        default_command: The command of tasks without ``test_command``; "" if they must have one.
+        default_command: The default of ``test_command``; "" if tasks must have a command.
         is_by_file: Whether ids are ``FILE::NAME`` even without ``{file}``.
     """
 
@@ -168,7 +168,7 @@ def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
     """Checks that the command's program exists, before the code under test runs.
 
     Raises:
-        GradingError: The program is missing. `TestTree.run` then also checks without the patch.
+        GradingError: The program is missing. `TestTree.run` then tries the base and the gold patch.
     """
     try:
         words = shlex.split(command)

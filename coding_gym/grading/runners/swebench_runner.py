@@ -41,7 +41,7 @@ class SweBenchRunner(OutputRunner):
         return tuple(sorted(paths))
 
     def negates(self, task: Task) -> bool:
-        """Returns whether the log format is that of a Python test runner."""
+        """Returns whether a Python test runner writes the log format."""
         return _format(task) in {*PYTEST_FORMATS, "sympy", "django"}
 
     def function_ids(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:

@@ -28,7 +28,7 @@ _LOCAL = re.compile(r"(localhost|127\.0\.0\.1|\[::1\])(:\d+)?/")  # registries w
 
 
 def fetch_image(image: str) -> Path:
-    """Returns the layout folder of an image; fetches it if it is missing.
+    """Returns the layout folder of an image; fetches a missing image.
 
     Args:
         image: A name as for ``docker pull``: ``python:3.12``, ``ghcr.io/owner/name@sha256:…``.
@@ -59,7 +59,7 @@ def fetch_image(image: str) -> Path:
 def remove_image(image: str) -> frozenset[str]:
     """Removes an image, and all blobs that no other image uses; waits for a running fetch.
 
-    The removed blobs include those of incomplete fetches.
+    The removed blobs include blobs of incomplete fetches.
 
     Returns:
         The digests of the removed blobs.

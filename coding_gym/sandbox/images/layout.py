@@ -78,7 +78,7 @@ def full_name(image: str) -> str:
 
 
 def layout_key(name: str) -> str:
-    """Returns the name of an image's folder in `image_folder`; skopeo allows no colon in it."""
+    """Returns an image's folder name in `image_folder`, without colons, which skopeo refuses."""
     return quote(name, safe="")
 
 
@@ -103,8 +103,8 @@ def find_image(image: str) -> Path:
     if is_name and os.path.isdir(path := image_folder() / layout_key(full_name(image))):  # noqa: PTH112
         return path
     raise InvalidArgumentError(
-        f"no image {image!r}: there is no such layout folder (a path must contain /), and no such "
-        f"name in {image_folder()}; run: coding-gym images pull --image "
+        f"no image {image!r}: no OCI layout has this path (a path must contain /), and no image "
+        f"in {image_folder()} has this name; run: coding-gym images pull --image "
         f"{image if is_name else 'NAME'}"
     )
 
@@ -138,7 +138,7 @@ def blob_path(layout: Path, digest: str) -> Path:
     """Returns the path of a blob after verifying the digest of its content.
 
     Raises:
-        InvalidArgumentError: The digest is malformed, or differs from that of the file.
+        InvalidArgumentError: The digest is malformed, or differs from the digest of the file.
         OSError: There is no such file.
     """
     if not _DIGEST.fullmatch(digest):
@@ -149,8 +149,8 @@ def blob_path(layout: Path, digest: str) -> Path:
     with path.open("rb") as file:
         if f"sha256:{hashlib.file_digest(file, 'sha256').hexdigest()}" != digest:
             raise InvalidArgumentError(
-                f"{path} does not match the digest in its name; remove it and {layout}, and pull "
-                "the image again"
+                f"{path} does not match the digest in its name; remove this file and {layout}, "
+                "and pull the image again"
             )
     return path
 
@@ -229,7 +229,7 @@ def _rows(text: bytes, num_fields: int) -> list[list[str]]:
 
 
 def read_etc(layers: Sequence[Path], name: str) -> bytes:
-    """Returns the content of a file in ``/etc`` of an image's layers; empty if it is missing.
+    """Returns the content of a file in ``/etc`` of image layers; empty if the file is missing.
 
     Symbolic links, which can lead to host files, are not followed. The topmost layer comes first.
     No other process may change the layers.

@@ -42,7 +42,7 @@ _LAYER = "/opt/layer"  # in sandboxes
 _WHITEOUT, _OPAQUE, _RESERVED_PREFIX = ".wh.", ".wh..wh..opq", ".wh..wh."
 
 _UNPACK = Path(__file__).with_name("unpack.sh").read_text(encoding="utf-8")
-_DISK_FULL = (*map(os.strerror, DISK_FULL), "Wrote only")  # the last is a message of tar
+_DISK_FULL = (*map(os.strerror, DISK_FULL), "Wrote only")  # "Wrote only" comes from tar
 _UNSUPPORTED_ERRNOS = {errno.EPERM, errno.EACCES, errno.ENOTSUP, errno.ENOSYS, errno.EINVAL}
 
 
@@ -73,7 +73,7 @@ def unpack_image(image: str, backend: SandboxBackend) -> Image:
 
     Args:
         image: As for `find_image`.
-        backend: Opens the sandboxes that unpack layers; its owner owns all files of the image.
+        backend: Opens the sandboxes that unpack layers; `backend.owner` owns the image's files.
 
     Raises:
         InvalidArgumentError: There is no such image, or the image is malformed, hostile, or for
@@ -113,7 +113,7 @@ def _unpack(layout: Path, backend: SandboxBackend) -> Image:
     if not 0 < len(manifest.layers) <= _MAX_LAYERS:
         raise InvalidArgumentError(
             f"{layout} must have 1 to {_MAX_LAYERS} layers, got {len(manifest.layers)}; squash "
-            "it: docker export | docker import"
+            "the image: docker export | docker import"
         )
     folder = layer_folder()
     # The user of sandboxes, who may not own this folder, must be able to enter it.

@@ -13,7 +13,7 @@ Modules here import only the standard library and each other: `__main__` runs un
     __main__   imports the modules of this folder without the package around it
     owner      a zygote's connection to its owner: requests, detection of the owner's end
     fixed      constants of sandboxes: paths, user, date, exit codes
-    request    requests for sandboxes; the owner and these processes share them
+    request    requests for sandboxes; the owner imports this module too
     server     the zygote of ``namespace``: leaves the host's namespaces, clones a sandbox for each
                request, and runs the steps of its set-up
     preloaded  modules imported in advance, and Python runs as forks of the first process

@@ -2,9 +2,9 @@
 
 KIND is the name of a backend.
 
-Empty modules with the same search path replace the packages around this folder. So the modules here
-can import each other by full names, and neither ``coding_gym/__init__.py`` nor the dependencies of
-the package are loaded.
+Empty modules with the packages' search paths replace the packages around this folder. So the
+modules here can import each other by full names, and neither ``coding_gym/__init__.py`` nor the
+dependencies of the package are loaded.
 """
 
 import sys

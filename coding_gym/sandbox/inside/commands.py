@@ -37,7 +37,7 @@ def spawn_bash(
 ) -> int:
     """Starts bash in a new session and returns its process id.
 
-    It uses posix_spawn, which takes less than half the time of a fork.
+    The start uses posix_spawn, which takes less than half the time of a fork.
 
     Args:
         arguments: All arguments of bash, beginning with its name.
@@ -151,11 +151,11 @@ class Command:
         """Collects output until the shell ends or reaches a limit.
 
         The time limit counts from the command's start. This process ends if the owner's channel
-        closes. It reaps processes when they end, because until then they count as processes.
+        closes. Ended processes are reaped at once, because until then they count as processes.
         """
         deadline = self._start_time + timeout_s
         process, owner = os.pidfd_open(self._pid), channel.fileno()
-        # A descriptor in place of a handler, which a command could call recursively by signals.
+        # signalfd, not a handler: a command that sends many SIGCHLD could nest the handler's calls.
         signals = sc.call("signalfd4", -1, _CHILD_ENDED, len(_CHILD_ENDED), os.O_CLOEXEC)
         signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})
         poll = select.poll()
@@ -194,7 +194,7 @@ class Command:
             self.read()
 
     def _close_writer(self) -> None:
-        """Closes this process's write end; the output ends with its last writer. Idempotent."""
+        """Closes the write end; the reader gets end-of-file when the last writer closes."""
         if self._writer >= 0:
             os.close(self._writer)
             self._writer = -1
@@ -261,7 +261,7 @@ class Command:
 
 
 def refusal(reason: str, exit_code: int, request: Mapping[str, Any]) -> Reply:
-    """Returns the reply to a request whose command could not start, in the words of bash."""
+    """Returns the reply to a request whose command could not start, with bash's error message."""
     output = BoundedOutput(request["max_output_bytes"])
     output.add(f"bash: {reason}\n".encode("utf-8", "surrogateescape"))
     head, tail = output.parts()

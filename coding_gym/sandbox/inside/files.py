@@ -93,7 +93,7 @@ def _require_regular(descriptor: int, path: str) -> None:
 
 
 def remove_tree(folder: str) -> None:
-    """Removes a folder and its content as far as possible; does nothing if it does not exist.
+    """Removes a folder and its content as far as possible; does nothing without such a folder.
 
     An overlay's work folder has no permissions, and a policy can remove permissions of folders, so
     each folder gets permissions first. A policy may also nest folders deeper than a path or the

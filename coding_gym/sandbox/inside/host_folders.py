@@ -1,9 +1,9 @@
 """Mounts folders of the host in the server's root, from which sandboxes mount them.
 
-The allow-list is the same for all sandboxes and prepared once: no other host path exists inside.
-Its folders are mounted read-only; the files of ``/etc`` are copies or written here; folders with
-third-party Python packages, and the folder of this package, are covered by an empty folder. Layers,
-interpreters and mounts are added when a sandbox needs them.
+The allow-list is the same for all sandboxes and prepared once: no other path of the host exists in
+a sandbox. The listed folders are mounted read-only; the files of ``/etc`` are copies or written
+here; folders with third-party Python packages, and the folder of this package, are covered by an
+empty folder. Layers, interpreters and mounts are added when a sandbox needs them.
 """
 
 import os
@@ -23,7 +23,7 @@ SOURCES = "/mounted"
 EMPTY_FILE = "/nothing"
 _EMPTY_FOLDER = "/empty"
 PACKAGE = str(Path(__file__).resolve().parents[2])
-# Each clone copies every mount below `SOURCES`, at about a microsecond each.
+# Each clone of a process copies all mounts below `SOURCES`, a mount in about a microsecond.
 _CAPACITY = 48
 
 TOP_FOLDERS = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
@@ -45,9 +45,9 @@ COPIED_ETC = (
     "services",
 )
 MOUNTED_ETC = ("alternatives", "ca-certificates", "crypto-policies", "pki", "ssl")
-# Settings of Debian's JDKs, which do not start without them.
+# Settings of Debian's JDKs, which do not start without these files.
 MOUNTED_ETC_PATTERN = "java-*-openjdk"
-# Folders of private keys, which the host's user may read as a member of a group.
+# Folders of private keys, hidden because the user can have read access through a group (ssl-cert).
 _PRIVATE_KEYS = ("ssl/private", "pki/*/private", "pki/consumer", "pki/entitlement")
 # In a sandbox with the host's network, the host's hosts and resolv.conf cover these files.
 WRITTEN_ETC = {
@@ -164,7 +164,7 @@ def _prepare_dev(host: str, dev: str) -> None:
     sc.bind(dev, dev, recursive=False)
     for name in (*DEVICES, "tty"):
         sc.bind(f"{host}/dev/{name}", f"{dev}/{name}", recursive=False)
-    # Not nodev, which would make the nodes useless. Read-only, because the nodes are the host's:
+    # Not nodev, which would make device nodes useless. Read-only, because the nodes are the host's:
     # writes to the device still work, changes of its times do not.
     sc.restrict(dev, sc.NOSUID | sc.NOEXEC | sc.READ_ONLY)
 
@@ -194,8 +194,8 @@ class MountedFolders:
 
     The server's mount namespace has only these host folders and the allow-list. At the first
     request, a folder is cloned from the mount namespace of the server's parent, which still has all
-    host files. It is unmounted when newer folders exceed the capacity; sandboxes have separate
-    copies of the mounts.
+    host files. The folder is unmounted when newer folders exceed the capacity; sandboxes have
+    separate copies of the mounts.
 
     Args:
         host_mounts: Descriptor of the parent's mount namespace.

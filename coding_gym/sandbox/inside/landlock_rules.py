@@ -1,7 +1,7 @@
 """Confines a process and its descendants by Landlock rules.
 
-Domains nest; each can only remove rights. Newer versions of the interface (ABI) control more
-accesses. Constants are those of linux/landlock.h.
+Domains nest; a nested domain can only remove rights. Newer versions of the interface (ABI) control
+more accesses. The constants are from linux/landlock.h.
 """
 
 import os

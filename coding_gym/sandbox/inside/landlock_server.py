@@ -1,9 +1,9 @@
 """The zygote of ``landlock`` sandboxes, and the two processes of each sandbox.
 
 The zygote is not confined and keeps no descriptors of sandboxes: it sends the owner's end of a new
-channel and closes both ends. It forks a *watchdog* per sandbox, which reads nothing from the
-sandbox. The watchdog ends with the owner, not with the zygote, and kills the sandbox's processes.
-Its child, the first process, drops the rights that commands lack, then serves.
+channel and closes both ends. The zygote forks a *watchdog* per sandbox, which reads nothing from
+the sandbox. The watchdog ends with the owner, not with the zygote, and kills the sandbox's
+processes. Its child, the first process, drops the rights that commands lack, then serves.
 """
 
 import contextlib
@@ -67,7 +67,7 @@ def _start(control: socket.socket, owner_pidfd: int, request: LandlockRequest) -
 def _run_watchdog(
     channel: socket.socket, control: socket.socket, owner_pidfd: int, request: LandlockRequest
 ) -> NoReturn:
-    """Runs a forked watchdog; ``channel`` replaces ``control`` in it. Never returns."""
+    """Runs the watchdog in a fork, where ``channel`` replaces ``control``; never returns."""
     try:
         os.dup2(channel.fileno(), control.fileno(), inheritable=False)
         channel.close()
@@ -82,9 +82,9 @@ def _run_watchdog(
 
 
 def _watch(channel: socket.socket, owner_pidfd: int, request: LandlockRequest) -> None:
-    """Starts the first process; kills all processes when it, the owner or the channel ends.
+    """Starts the first process; if this child, the owner or the channel ends, kills all processes.
 
-    This process keeps the channel open until then, because its end notifies the owner.
+    This process keeps the channel open until then, because the channel's end notifies the owner.
     """
     with step("become the subreaper of the sandbox"):
         sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)
@@ -170,7 +170,7 @@ def _confine(request: LandlockRequest) -> int:
             sc.personality(lockdown.NO_RANDOMIZATION)
         sc.set_capabilities(0, 0)
         sc.prctl(sc.PR_SET_NO_NEW_PRIVS, 1)
-    with step("request a signal at the watchdog's end"):  # a change of the user would clear it
+    with step("request a signal at the watchdog's end"):  # a change of the user clears the setting
         sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGTERM)
     lockdown.set_limits(request.limits, num_extra_processes=1)
     with step("set limits"):
@@ -191,7 +191,7 @@ def _start_bash(
 ) -> int:
     """Starts bash in a nested domain; see `commands.spawn_bash`.
 
-    It uses a fork, because a process can enter a domain only by itself.
+    The start uses a fork, because a process can enter a domain only by itself.
     """
 
     def enter() -> None:
@@ -218,7 +218,7 @@ def _start_bash(
 def _opener(paths: list[str]) -> Opener:
     """Returns the opener for the owner's requests; in ``/proc`` it opens granted paths only.
 
-    This process may read all of ``/proc``, and commands can make links to its files.
+    This process may read all of ``/proc``, and commands can make links to files there.
     """
     proc = os.stat("/proc").st_dev
     prefixes = tuple(f"{path}/" for path in paths)

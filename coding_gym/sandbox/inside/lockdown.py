@@ -23,13 +23,13 @@ _BUFFER_SIZES = {"tcp_rmem": "4096 131072 262144", "tcp_wmem": "4096 16384 26214
 _CAP_SYS_PTRACE = 19
 # NOROOT, NO_SETUID_FIXUP and NO_CAP_AMBIENT_RAISE on, KEEP_CAPS off, all four locked.
 _SECUREBITS_LOCKED = 0xEF
-NO_RANDOMIZATION = 0x0040000  # a personality
+NO_RANDOMIZATION = 0x0040000  # a flag of personality(2)
 OOM_SCORE = 900  # the kernel kills sandboxes first, well before the trainer
-# A limit of 0 stops dumps to files, but the crash handler still runs, as root, where the core
-# pattern is a pipe; with 1 it does not (fs/coredump.c). The filter ignores changes of the limit.
+# A limit of 0 stops dumps to files, but the crash handler still runs, as root, if the core pattern
+# is a pipe; with 1 no handler runs (fs/coredump.c). The filter ignores new limits.
 _CORE_BYTES = 1
 _MEMLOCK_BYTES = 1 << 16
-_PENDING_SIGNALS = 1024  # queued; all sandboxes of a user share one counter
+_PENDING_SIGNALS = 1024  # queued signals; the kernel counts those of all sandboxes of a user
 
 # The server builds the filter once; a sandbox only installs it.
 FILTER = seccomp.program(sc.machine())
@@ -85,14 +85,14 @@ def num_capabilities() -> int:
 
 def limit_descriptors(limits: Mapping[str, int]) -> None:
     """Sets the limit of open files of this process and of all commands."""
-    # The kernel also limits descriptors in transit per user; half of them are for the server.
+    # The kernel applies this limit to a user's descriptors in transit, too; half is for the server.
     _, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     value = min(limits["num_open_files"], hard // 2)
     resource.setrlimit(resource.RLIMIT_NOFILE, (value, value))
 
 
 def set_limits(limits: Mapping[str, int], *, num_extra_processes: int = 0) -> None:
-    """Sets all limits of this process and of commands except that of open files."""
+    """Sets all limits of this process and of commands except the limit of open files."""
     for kind, value in (
         (resource.RLIMIT_CORE, _CORE_BYTES),
         (resource.RLIMIT_NICE, 0),

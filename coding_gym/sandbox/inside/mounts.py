@@ -162,8 +162,8 @@ class Times:
 def mount_sources(request: SandboxRequest, mount_names: MountNames, times: Times) -> None:
     """Unmounts the server's root, and mounts the sources of the request.
 
-    The target of a mount can contain symbolic links of an image, a layer or a snapshot. They are
-    resolved after the server's root is unmounted, so they lead only into the sandbox.
+    The target of a mount can contain symbolic links of an image, a layer or a snapshot. These links
+    are resolved after the server's root is unmounted, so they lead only into the sandbox.
 
     Args:
         request: The request of the sandbox.
@@ -239,7 +239,7 @@ def make_links(links: Mapping[str, str]) -> None:
 def limit_counts() -> None:
     """Limits nested user namespaces and inotify objects.
 
-    The kernel counts them per user, across sandboxes.
+    The kernel counts these objects per user, across sandboxes.
     """
     with step("limit objects that a user's sandboxes share"):
         for name, count in _MAX_COUNTS.items():

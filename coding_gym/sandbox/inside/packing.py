@@ -4,8 +4,8 @@ Each entry is a line, the JSON list of an `Entry`, and for a regular file its da
 would be slower: Python's tarfile takes twice the time of the system calls.
 
 No process of the sandbox runs during a snapshot, so files do not change. Sockets are skipped, and
-so are extended attributes, except that of opaque folders, which hide a folder of a lower layer. A
-tree with a path longer than the kernel accepts has no snapshot.
+so are extended attributes, except the attribute of opaque folders, which hide a folder of a lower
+layer. A tree with a path longer than the kernel accepts has no snapshot.
 """
 
 import contextlib
@@ -57,7 +57,7 @@ class Entry(NamedTuple):
     """A file, folder or link of a snapshot.
 
     Attributes:
-        root: Name of the folder that it is in.
+        root: Name of the folder that holds the entry.
         path: Its path in the root: ``.``, or a path that starts with ``./``.
         kind: A value of `_KINDS`, or ``"link"`` for a further name of a file.
         mode: Its permissions.
@@ -88,7 +88,7 @@ def open_folders(folders: Mapping[str, str], *, newest_first: bool) -> Changes:
 def send(changes: Changes, request: Mapping[str, Any], channel: socket.socket) -> None:
     """Writes a snapshot to the request's file, closes the file, and replies with the size.
 
-    It writes through a mapping, to which the limit on file size does not apply. After a failure the
+    The write uses a mapping, to which the limit on file size does not apply. After a failure the
     sandbox stays usable, because a policy can make a tree that has no snapshot.
     """
     descriptor = request["file"]
@@ -127,7 +127,7 @@ def restore(folders: Mapping[str, int], descriptor: int) -> None:
 
 
 class _Packer:
-    """Writes all files below one root to a memory-mapped file; changes the working folder to it."""
+    """Writes all files below a root, which becomes the working folder, to a memory-mapped file."""
 
     def __init__(self, file: mmap.mmap, root: str, *, newest_first: bool) -> None:
         self._file = file

@@ -124,8 +124,8 @@ def _status_of(process: str) -> tuple[str, bytes]:
 def _in_vfork(statuses: Mapping[str, bytes], sizes: Mapping[str, int]) -> Iterator[str]:
     """Yields, for each parent that waits in vfork, the child that runs in the parent's memory.
 
-    Otherwise the memory of both would be counted twice. A child is recognised by its size, which
-    equals the parent's; a fork with separate memory can have an equal size.
+    Otherwise the memory of parent and child would be counted twice. A child is recognised by its
+    size, which equals the parent's; a fork with separate memory can have an equal size.
     """
     matches = {folder: _STATUS.search(text) for folder, text in statuses.items()}
     rows = {folder: match.groups() for folder, match in matches.items() if match}
@@ -137,7 +137,7 @@ def _in_vfork(statuses: Mapping[str, bytes], sizes: Mapping[str, int]) -> Iterat
 
 
 def _share(folder: str, status: bytes, size: int) -> int:
-    """Returns a process's proportional share of its memory; ``size`` if it cannot be read."""
+    """Returns a process's proportional share of its memory; ``size`` if the file cannot be read."""
     try:
         with open(f"{folder}/smaps_rollup", "rb") as file:
             return _total(_SHARES, file.read()) + _total(_TABLES, status)

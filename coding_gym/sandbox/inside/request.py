@@ -69,7 +69,7 @@ class SandboxRequest:
         limits: The fields of `coding_gym.sandbox.spec.SandboxLimits`.
         network: Whether the host's network is shared.
         ports: Ports of the sandbox to listen at; the owner gets the listening sockets.
-        restores: Whether the sandbox starts with a snapshot, which its channel then passes.
+        restores: Whether the sandbox starts with a snapshot, which then arrives over its channel.
     """
 
     layers: tuple[Source, ...]

@@ -109,11 +109,11 @@ class ImageRoot:
 
     def finish(self, times: Times) -> None:
         """Requires bash, sets the times of folders, and makes the kernel's settings read-only."""
-        if not self._request.restores and not os.path.exists(BASH):  # a policy can remove it
+        if not self._request.restores and not os.path.exists(BASH):  # a policy can remove bash
             raise SetupError("find bash in the image", 0, f"{BASH} is missing", "bash")
         with step("set the times of the image's folders"):
             times.restore()
-        with step("protect /proc/sys"):  # otherwise a sandbox's root could write to it
+        with step("protect /proc/sys"):  # otherwise a sandbox's root could change it
             sc.bind("/proc/sys", "/proc/sys", recursive=False)
             sc.restrict("/proc/sys", mounts.QUIET | sc.NOEXEC | sc.READ_ONLY, recursive=False)
 

@@ -72,11 +72,11 @@ _ATTRIBUTE_CALLS = (
 )
 
 _SHARES_MEMORY, _VFORK = 0x100, 0x4000  # CLONE_VM, CLONE_VFORK
-_TYPE_BITS = 0xF  # of the type of a socket, below flags
+_TYPE_BITS = 0xF  # the type of a socket, without flags
 _NETLINK_ROUTE = 0
-_PROTOCOLS = (0, socket.IPPROTO_TCP, socket.IPPROTO_UDP)  # the first is the type's default
-_SELF = 0  # as the number of a process: the caller
-_TERMINAL_CHANGES = (termios.TIOCSTI, 0x541C, termios.TIOCSETD)  # the second is TIOCLINUX
+_PROTOCOLS = (0, socket.IPPROTO_TCP, socket.IPPROTO_UDP)  # 0: the default of the socket's type
+_SELF = 0  # as a process id: the caller
+_TERMINAL_CHANGES = (termios.TIOCSTI, 0x541C, termios.TIOCSETD)  # 0x541C is TIOCLINUX
 _EVICTIONS = (20, 21)  # MADV_COLD, MADV_PAGEOUT
 
 _LOAD, _AND, _RETURN = 0x20, 0x54, 0x06
@@ -177,17 +177,17 @@ def program(machine: str) -> bytes:
 def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
     """Returns the filter of calls that Landlock cannot control.
 
-    It allows no sockets except pairs of connected UNIX sockets. There is no private network
+    The filter allows no sockets except pairs of connected UNIX sockets. There is no private network
     namespace, and Landlock up to ABI 7 controls neither datagrams nor UNIX sockets with paths, such
-    as that of a container engine. A pair of datagram sockets, which SOCK_RAW makes too, is refused
-    because each socket of it could still send to any path. Changes of extended attributes fail, as
-    on file systems without them.
+    as the socket of a container engine. A pair of datagram sockets, which SOCK_RAW makes too, is
+    refused because each socket of it could still send to any path. Changes of extended attributes
+    fail, as on file systems without them.
 
     Args:
         machine: The architecture.
         has_truncation_right: Whether Landlock controls truncation. Without it, before ABI 3,
             O_TRUNC without a write mode empties a file that may only be read, and the filter
-            refuses this. It cannot read the flags of openat2, so that call fails with ENOSYS.
+            refuses this. A filter cannot read the flags of openat2, so that call fails with ENOSYS.
     """
     rules = _rules(_SOCKET_CALLS, _EACCES) | _rules(_ATTRIBUTE_CALLS, _EOPNOTSUPP)
     rules["socketpair"] = (

@@ -170,13 +170,13 @@ def _prepare() -> MountedFolders:
 def _switch_user(uid: int, gid: int) -> None:
     """Switches to the uid that sandboxes map; keeps capabilities in this user namespace.
 
-    With them, `MountedFolders` can enter private folders of the user who runs the owner.
+    The capabilities let `MountedFolders` enter private folders of the user who runs the owner.
     """
     if os.getuid() == uid:
         return
     with step("change the user"):
         sc.prctl(sc.PR_SET_SECUREBITS, _SECBIT_NO_SETUID_FIXUP)
-        sc.set_user(uid, gid)  # dumpable: children must be able to write their own uid_map
+        sc.set_user(uid, gid)  # dumpable: children must be able to write their uid_map
         # The change of the user clears this setting.
         sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGKILL)
 
@@ -264,8 +264,8 @@ def _drop_server_state(channel: socket.socket) -> None:
 def _listen(port: int, channel: socket.socket) -> None:
     """Listens at a port of the sandbox and sends the listening socket to the owner.
 
-    It runs before `limit_descriptors`: the kernel compares this limit to the descriptors in transit
-    of all processes of the user, so other sandboxes could make the call fail.
+    The call must precede `limit_descriptors`: the kernel compares this limit to the descriptors in
+    transit of all processes of the user, so other sandboxes could make the call fail.
     """
     with socket.create_server((_LOOPBACK, port)) as listener:
         socket.send_fds(channel, [b"+"], [listener.fileno()])

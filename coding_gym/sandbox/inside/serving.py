@@ -66,7 +66,7 @@ class Commands:
 
         Args:
             request: From `ServedSandbox`, with a descriptor of the standard input as ``file``.
-            body: The command's text; empty for a fork, which reads its source itself.
+            body: The command's text; empty for a fork, which reads the source from ``file``.
         """
         start_time = time.monotonic()
         try:
@@ -95,7 +95,7 @@ class Commands:
             os.close(folder)
 
     def _watch(self, command: Command, timeout_s: float, start_time: float) -> Reply:
-        """Waits for a command and kills all processes that it started."""
+        """Waits for a command and kills all processes that the command started."""
         try:
             self._memory.begin(start_time)
             outcome = command.wait(timeout_s, self._channel, self._memory)

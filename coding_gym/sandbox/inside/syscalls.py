@@ -1,7 +1,7 @@
 """Numbers of system calls, functions for calls that Python lacks, named steps of a set-up.
 
 All calls use ``ctypes.PyDLL``, which keeps the interpreter's lock: a raw ``clone`` is then as safe
-as ``os.fork`` in a process with one thread. Constants are those of linux/mount.h,
+as ``os.fork`` in a process with one thread. The constants are from linux/mount.h,
 linux/sched.h, linux/prctl.h and linux/capability.h.
 """
 
@@ -255,7 +255,7 @@ def set_user(uid: int, gid: int) -> None:
 
 
 def set_capabilities(effective: int, permitted: int) -> None:
-    """Sets this process's capabilities, as masks with a bit for each; none are inheritable."""
+    """Sets this process's capabilities, as bit masks; the mask of inheritable capabilities is 0."""
     masks = effective, permitted, 0
     halves = (mask >> shift & 0xFFFFFFFF for shift in (0, 32) for mask in masks)
     header = struct.pack("Ii", _CAPABILITY_VERSION, 0)

@@ -178,7 +178,7 @@ class TestTookTooLong(BaseException):
 
 @contextmanager
 def _limited(seconds: float) -> Iterator[None]:
-    """Raises `TestTookTooLong` in a block that exceeds its limit, repeatedly until it ends.
+    """Raises `TestTookTooLong` in a block that exceeds its limit, repeatedly until the block ends.
 
     Args:
         seconds: Maximum processor seconds of the block. The block can also wait for this number of

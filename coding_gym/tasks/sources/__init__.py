@@ -11,7 +11,7 @@ from coding_gym.tasks.sources import areno, nemo_gym, swe_bench, swe_rebench, sw
 from coding_gym.tasks.task_row import Row
 
 _FORMATS: tuple[tuple[Callable[[Row], bool], Callable[[Row, str], Row]], ...] = (
-    (areno.reads, areno.to_row),  # in the order of recognition
+    (areno.reads, areno.to_row),  # tried in this order; the first match is used
     (swe_smith.reads, swe_smith.to_row),
     (swe_rebench.reads, swe_rebench.to_row),
     (lambda _: True, swe_bench.to_row),

@@ -2,7 +2,7 @@
 
 Missing fields are inferred from other fields or the project: the language, the name of the image,
 and the runner of the tests. The test command comes from the ``eval_script`` of the row, if present.
-Of the fields that the row has, even empty ones, only the spelling of ``language`` is changed.
+Fields that the row has, even if empty, are kept; only the spelling of ``language`` is changed.
 """
 
 import re
@@ -19,7 +19,7 @@ from coding_gym.tasks.task_row import Row, Text, Texts, row_error, value_of
 INSTALL_PYTEST = "python -m pip install 'pytest<9'"
 _DJANGO_SETTINGS = "--settings=test_sqlite"
 _IMAGE = "sweb.eval.x86_64"
-# The projects of SWE-Gym, which publishes its own images.
+# The projects of SWE-Gym, which publishes images of all its tasks.
 _SWE_GYM = frozenset(
     {
         "Project-MONAI/MONAI", "bokeh/bokeh", "conan-io/conan", "dask/dask",
@@ -112,8 +112,8 @@ def _read_eval_script(text: str) -> tuple[str, str] | None:
     has the lines between the markers.
     """
     text = _WRITES_TESTS.sub("", text.replace("\r\n", "\n") + "\n")
-    marked = _MARKED_TESTS.search(text)
-    return (text[: marked.end()].rstrip(), marked[1].strip()) if marked else None
+    match = _MARKED_TESTS.search(text)
+    return (text[: match.end()].rstrip(), match[1].strip()) if match else None
 
 
 def how_tests_run(
