@@ -3,6 +3,7 @@
 import ast
 import os
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -44,6 +45,14 @@ def first_line(node: ast.stmt) -> int:
     """Returns the number of a statement's first line, including its decorators."""
     decorators = node.decorator_list if isinstance(node, Function | ast.ClassDef) else []
     return min([node.lineno, *(d.lineno for d in decorators)])
+
+
+def nodes_of_function(node: ast.AST) -> Iterator[ast.AST]:
+    """Yields the nodes of a function, except for functions and classes that it defines."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, Function | ast.Lambda | ast.ClassDef):
+            yield child
+            yield from nodes_of_function(child)
 
 
 def _new_lock() -> None:

@@ -178,7 +178,7 @@ class TestFile:
 
         If the function has no assertion, its last statement is its only check.
         """
-        nodes = list(_nodes_of_function(node))
+        nodes = list(syntax.nodes_of_function(node))
         if any(isinstance(child, ast.Yield | ast.YieldFrom) for child in nodes):
             return []
         if any(map(_is_check, nodes)):
@@ -294,7 +294,7 @@ class TestFile:
             return expected
         uses = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == expected.id]
         values: list[ast.expr] = []
-        for child in _nodes_of_function(node):
+        for child in syntax.nodes_of_function(node):
             match child:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value) if name == expected.id:
                     values.append(value)
@@ -353,14 +353,6 @@ def subject_of(actual: ast.expr | None) -> str:
         case ast.Call(func=inner) | ast.Await(value=inner) | ast.Subscript(value=inner):
             return subject_of(inner)
     return ""
-
-
-def _nodes_of_function(node: ast.AST) -> Iterator[ast.AST]:
-    """Yields the nodes of a function, except for functions and classes that it defines."""
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, Function | ast.Lambda | ast.ClassDef):
-            yield child
-            yield from _nodes_of_function(child)
 
 
 def _scope(node: Function) -> tuple[int, int]:
