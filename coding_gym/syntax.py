@@ -29,6 +29,14 @@ def parse(source: str | bytes) -> ast.Module:
         return ast.parse(source)
 
 
+def parse_or_none(source: str | bytes) -> ast.Module | None:
+    """Returns the result of `parse`; None if the source is not Python, or is nested too deeply."""
+    try:
+        return parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
 def parse_expression(source: str) -> ast.expr:
     """Returns the syntax tree of one expression, as `parse` does for a module."""
     with _lock:

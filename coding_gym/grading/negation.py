@@ -167,11 +167,8 @@ class TestFile:
         """Returns whether a function is valid Python after some edits."""
         span = self.source.line_span(*_scope(node))
         text = apply_edits(self.source.text, edits, span=span, keeps_lines=True)
-        try:
-            syntax.parse(("if True:\n" if node.col_offset else "") + text)
-        except (SyntaxError, ValueError):
-            return False
-        return True
+        beginning = "if True:\n" if node.col_offset else ""
+        return syntax.parse_or_none(beginning + text) is not None
 
     def checks(self, node: Function) -> list[Check]:
         """Returns the checks of a function.

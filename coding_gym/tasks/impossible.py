@@ -91,11 +91,8 @@ def _contradictions(task: Task, lines: Sequence[str]) -> Iterator[tuple[int, str
     """Yields replacements of assertions: index of the line in the patch, test id, new line."""
     for start, path, text in _added_blocks(lines):
         dedented = textwrap.dedent(text)
-        try:
-            module = syntax.parse(dedented)
-        except (SyntaxError, ValueError):
-            continue
-        for names, function in dict(_functions(module)).items():
+        module = syntax.parse_or_none(dedented)
+        for names, function in dict(_functions(module)).items() if module else ():
             test = _test_of(task, path, names)
             nodes = syntax.nodes_of_function(function)
             first_return = min((n.lineno for n in nodes if isinstance(n, ast.Return)), default=inf)
