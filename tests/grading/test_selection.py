@@ -3,13 +3,16 @@ from dataclasses import replace
 
 import pytest
 from grading_fixtures import TASK
-from grading_fixtures import TASK as ANY_TASK
 
 from coding_gym.grading.runners import RUNNER_NAMES, get_runner
 from coding_gym.grading.runners.patterns import named_paths, path_patterns
 from coding_gym.grading.selection import Selection, path_matcher, select_graded
 from coding_gym.patch import Patch
 from coding_gym.task import Task
+
+COMMAND_TASK = replace(
+    TASK, runner="command", test_command="", fail_to_pass=(), pass_to_pass=(), gold_patch=""
+)
 
 
 def selection_of(task: Task, patch: Patch, patterns: tuple[str, ...] = ()) -> Selection:
@@ -199,11 +202,6 @@ def test_named_folder_that_the_gold_patch_changes_is_graded(
     assert dropped(path, task=task) == ([path] if is_data else [])
 
 
-TASK = replace(
-    ANY_TASK, runner="command", test_command="", fail_to_pass=(), pass_to_pass=(), gold_patch=""
-)
-
-
 def test_file_that_a_command_names_is_matched() -> None:
     cases = [
         ("./run all", "run"),
@@ -241,7 +239,7 @@ def test_file_that_a_command_names_is_matched() -> None:
             ("command", {"fail_to_pass": (command,)}),
             ("tap", {"test_command": command}),
         ):
-            patterns = get_runner(runner).patterns(replace(TASK, runner=runner, **fields))
+            patterns = get_runner(runner).patterns(replace(COMMAND_TASK, runner=runner, **fields))
             assert path_matcher(patterns)(path), (runner, command)
     assert named_paths(["cc -o prog prog.c\n./prog -q ."]) == {"cc", "prog", "prog.c"}
 
@@ -249,7 +247,7 @@ def test_file_that_a_command_names_is_matched() -> None:
 def test_scripts_and_the_program_of_a_command_are_test_files() -> None:
     gold = Patch.between({}, {"src/clamp.c": "x\n", "ci/gold.sh": "x\n"}).text
     command = "./run all && cc src/clamp.c src/low.c ci/check.c && sh 'run[1].sh' ci/gold.sh >out"
-    task = replace(TASK, runner="tap", test_command=command, gold_patch=gold)
+    task = replace(COMMAND_TASK, runner="tap", test_command=command, gold_patch=gold)
     files = {*get_runner("tap").files(task)}
     assert files >= {"run", "run[1].sh"}
     assert not files & {"src/low.c", "ci/gold.sh", "out"}
