@@ -124,14 +124,11 @@ class TestFile:
     tree: ast.Module
 
     @classmethod
-    def read(cls, path: str, data: bytes) -> "TestFile":
-        """Returns a test file with its syntax tree.
-
-        Raises:
-            SyntaxError, ValueError, RecursionError: ``data`` cannot be parsed as Python.
-        """
-        text = data.decode("utf-8-sig")
-        return cls(path, SourceText(text), syntax.parse(text))
+    def read(cls, path: str, data: bytes) -> "TestFile | None":
+        """Returns a test file; None if it is not UTF-8 or not valid Python of this version."""
+        text = data.decode("utf-8-sig", "surrogateescape")
+        tree = syntax.parse_or_none(text)  # None for text with surrogates
+        return None if tree is None else cls(path, SourceText(text), tree)
 
     def node(self, name: str) -> Function | None:
         """Returns the function of a test, from its class or the first base that defines it.
@@ -146,7 +143,8 @@ class TestFile:
         owners = ["::".join(classes)]
         for owner in owners:  # the loop appends the bases of each class
             scope = self._class(owner)
-            functions = _functions(scope, function) if scope else []
+            body = scope.body if scope else []
+            functions = [n for n in body if isinstance(n, Function) and n.name == function]
             if functions:
                 return functions[0] if len(functions) == 1 else None
             bases = scope.bases if isinstance(scope, ast.ClassDef) else []
@@ -262,8 +260,8 @@ class TestFile:
         for statement in body:
             match statement:
                 case ast.With(items=items) if _raises_items(items):
-                    if self._can_begin(items[0].context_expr):
-                        offset = self.source.span(items[0].context_expr)[0]
+                    offset = self.source.span(items[0].context_expr)[0]
+                    if self.source.before(offset).split() == ["with"]:  # room for an item
                         yield make(node=statement, offset=offset)
                 case ast.With(body=block) | ast.AsyncWith(body=block) if not _suppresses(statement):
                     yield from self._checks(block)
@@ -280,10 +278,6 @@ class TestFile:
 
     def _begins_line(self, node: ast.stmt) -> bool:
         return not self.source.before(self.source.span(node)[0]).strip()
-
-    def _can_begin(self, item: ast.expr) -> bool:
-        """Returns whether an item can be inserted before the first one of a ``with`` statement."""
-        return self.source.before(self.source.span(item)[0]).split() == ["with"]
 
     def _bound_once(self, node: Function, expected: ast.expr) -> ast.expr:
         """Returns the value of a name that is assigned and read once; else ``expected``."""
@@ -354,10 +348,6 @@ def subject_of(actual: ast.expr | None) -> str:
 
 def _scope(node: Function) -> tuple[int, int]:
     return syntax.first_line(node), node.end_lineno or node.lineno
-
-
-def _functions(owner: ast.Module | ast.ClassDef, name: str) -> list[Function]:
-    return [n for n in owner.body if isinstance(n, Function) and n.name == name]
 
 
 def _is_check(node: ast.AST) -> bool:
