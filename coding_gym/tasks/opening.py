@@ -74,10 +74,8 @@ def _open_once(source: bytes, split: Wanted, *fingerprints: object) -> OpenedSou
 
 def _is_below(folder: Path, task: Task | RefusedRow) -> bool:
     """Returns whether a task has no tree outside of a folder; False for a refused row."""
-    tree = None if isinstance(task, RefusedRow) else task.tree
-    return tree is not None and (
-        not isinstance(tree, FolderTree) or Path(tree.folder).is_relative_to(folder)
-    )
+    tree = FolderTree("/") if isinstance(task, RefusedRow) else task.tree
+    return not isinstance(tree, FolderTree) or Path(tree.folder).is_relative_to(folder)
 
 
 def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> OpenedSource:

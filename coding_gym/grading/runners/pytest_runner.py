@@ -20,10 +20,7 @@ class PytestRunner:
     records = True
 
     def problem(self, task: Task) -> str:
-        """Returns the problem of an id that pytest cannot select, or whose test patches can edit.
-
-        The result is "" if there is no such id.
-        """
+        """Returns the problem of a test that pytest cannot select or patches can edit, or ""."""
         hidden_paths = Patch(task.test_patch).paths
         for test in task.expected_tests:
             path, colons, name = test.partition("::")
