@@ -3,6 +3,7 @@
 import ast
 import os
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
@@ -28,6 +29,14 @@ def parse(source: str | bytes) -> ast.Module:
         return ast.parse(source)
 
 
+def parse_or_none(source: str | bytes) -> ast.Module | None:
+    """Returns the result of `parse`; None if the source is not Python, or is nested too deeply."""
+    try:
+        return parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return None
+
+
 def parse_expression(source: str) -> ast.expr:
     """Returns the syntax tree of one expression, as `parse` does for a module."""
     with _lock:
@@ -44,6 +53,14 @@ def first_line(node: ast.stmt) -> int:
     """Returns the number of a statement's first line, including its decorators."""
     decorators = node.decorator_list if isinstance(node, Function | ast.ClassDef) else []
     return min([node.lineno, *(d.lineno for d in decorators)])
+
+
+def nodes_of_function(node: ast.AST) -> Iterator[ast.AST]:
+    """Yields the nodes of a function, except for functions and classes that it defines."""
+    for child in ast.iter_child_nodes(node):
+        if not isinstance(child, Function | ast.Lambda | ast.ClassDef):
+            yield child
+            yield from nodes_of_function(child)
 
 
 def _new_lock() -> None:

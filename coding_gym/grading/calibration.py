@@ -46,8 +46,8 @@ def calibrate(task: Task, tree: TestTree, gold: Selection, rng: Random) -> Plan:
     if gold.patch.is_empty or not first.is_whole:
         return Plan()
     if _USUAL_RUNS * duration_s > _LONG_S:
-        text = "the plan of %s takes about %d test runs of %.0f s; later grades reuse this plan"
-        _log.warning(text, task.task_id, _USUAL_RUNS, duration_s)
+        message = "the plan of %s takes about %d test runs of %.0f s; later grades reuse this plan"
+        _log.warning(message, task.task_id, _USUAL_RUNS, duration_s)
     return _plan(CheckedRuns(task, tree, gold.patch, first, duration_s), rng)
 
 

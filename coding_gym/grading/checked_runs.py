@@ -265,19 +265,11 @@ def _read_functions(
     for function_id in dict.fromkeys(id_ for ids in ids_by_test for id_ in ids):
         path, _, name = function_id.partition("::")
         if path not in test_files:
-            test_files[path] = _test_file(path, files)
+            is_source = path in files and path.endswith(".py")
+            test_files[path] = TestFile.read(path, files[path]) if is_source else None
         file = test_files[path]
         node = file.node(name) if file else None
         if file and node:
             function = functions.setdefault((path, node.lineno), TestFunction(file, node))
             function.ids.append(function_id)
     return list(functions.values())
-
-
-def _test_file(path: str, files: Mapping[str, bytes]) -> TestFile | None:
-    if path not in files or not path.endswith(".py"):
-        return None
-    try:
-        return TestFile.read(path, files[path])
-    except (SyntaxError, ValueError, RecursionError):
-        return None  # the syntax of another Python version, or no source text

@@ -26,6 +26,7 @@ from coding_gym.grading.selection import Selection
 from coding_gym.grading.tree import TestTree
 from coding_gym.patch import Patch
 from coding_gym.task import Task
+from coding_gym.text.truncate import first_names
 from coding_gym.workspace import Template
 
 CHALLENGES = ("resolved", "passed")
@@ -37,7 +38,6 @@ NO_REPAIR = Patch.between({}, {"coding_gym_validation.txt": "Nothing reads this 
 _log = logging.getLogger(__name__)
 _GRADES_PER_CORE = 4  # more than 1, as some tests sleep or wait
 _GOLD_FACTOR = 10.0
-_MAX_NAMED = 3  # paths in a grade's detail
 
 
 def _renew_semaphore() -> None:
@@ -180,12 +180,11 @@ def _with_dropped(verdict: Grade, selection: Selection) -> Grade:
     paths, names = selection.dropped_paths, []
     if not paths:
         return verdict
-    for path in paths[:_MAX_NAMED]:
+    for path in paths:
         name = path if path.isprintable() else repr(path)
         test = selection.data.get(path)
         names.append(f"{name} (data of {test})" if test else name)
-    more = f" and {len(paths) - _MAX_NAMED} more" if len(paths) > _MAX_NAMED else ""
-    detail = f"{verdict.detail}; not graded: changes of {', '.join(names)}{more}"
+    detail = f"{verdict.detail}; not graded: changes of {first_names(names)}"
     return replace(verdict, dropped_paths=paths, detail=detail)
 
 

@@ -156,7 +156,7 @@ def data_of_tests(
     @cache
     def is_program(folder: str, suffix: str = "") -> bool:
         prefixes = (f"{folder}/", folder.removeprefix("src/") + "/")
-        files = [path for path, limit in program if limit in ("", suffix)]
+        files = [path for path, required_suffix in program if required_suffix in ("", suffix)]
         return not folder or any(path.startswith(prefixes) for path in files)
 
     def is_data(path: str) -> bool:

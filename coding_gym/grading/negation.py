@@ -124,14 +124,11 @@ class TestFile:
     tree: ast.Module
 
     @classmethod
-    def read(cls, path: str, data: bytes) -> "TestFile":
-        """Returns a test file with its syntax tree.
-
-        Raises:
-            SyntaxError, ValueError, RecursionError: ``data`` cannot be parsed as Python.
-        """
-        text = data.decode("utf-8-sig")
-        return cls(path, SourceText(text), syntax.parse(text))
+    def read(cls, path: str, data: bytes) -> "TestFile | None":
+        """Returns a test file; None if it is not UTF-8 or not valid Python of this version."""
+        text = data.decode("utf-8-sig", "surrogateescape")
+        tree = syntax.parse_or_none(text)  # None for text with surrogates
+        return None if tree is None else cls(path, SourceText(text), tree)
 
     def node(self, name: str) -> Function | None:
         """Returns the function of a test, from its class or the first base that defines it.
@@ -146,7 +143,8 @@ class TestFile:
         owners = ["::".join(classes)]
         for owner in owners:  # the loop appends the bases of each class
             scope = self._class(owner)
-            functions = _functions(scope, function) if scope else []
+            body = scope.body if scope else []
+            functions = [n for n in body if isinstance(n, Function) and n.name == function]
             if functions:
                 return functions[0] if len(functions) == 1 else None
             bases = scope.bases if isinstance(scope, ast.ClassDef) else []
@@ -167,18 +165,15 @@ class TestFile:
         """Returns whether a function is valid Python after some edits."""
         span = self.source.line_span(*_scope(node))
         text = apply_edits(self.source.text, edits, span=span, keeps_lines=True)
-        try:
-            syntax.parse(("if True:\n" if node.col_offset else "") + text)
-        except (SyntaxError, ValueError):
-            return False
-        return True
+        beginning = "if True:\n" if node.col_offset else ""
+        return syntax.parse_or_none(beginning + text) is not None
 
     def checks(self, node: Function) -> list[Check]:
         """Returns the checks of a function.
 
         If the function has no assertion, its last statement is its only check.
         """
-        nodes = list(_nodes_of_function(node))
+        nodes = list(syntax.nodes_of_function(node))
         if any(isinstance(child, ast.Yield | ast.YieldFrom) for child in nodes):
             return []
         if any(map(_is_check, nodes)):
@@ -267,8 +262,8 @@ class TestFile:
         for statement in body:
             match statement:
                 case ast.With(items=items) if _raises_items(items):
-                    if self._can_begin(items[0].context_expr):
-                        offset = self.source.span(items[0].context_expr)[0]
+                    offset = self.source.span(items[0].context_expr)[0]
+                    if self.source.before(offset).split() == ["with"]:  # room for an item
                         yield make(node=statement, offset=offset)
                 case ast.With(body=block) | ast.AsyncWith(body=block) if not _suppresses(statement):
                     yield from self._checks(block)
@@ -286,17 +281,13 @@ class TestFile:
     def _begins_line(self, node: ast.stmt) -> bool:
         return not self.source.before(self.source.span(node)[0]).strip()
 
-    def _can_begin(self, item: ast.expr) -> bool:
-        """Returns whether an item is the first of a ``with`` line; another item can precede it."""
-        return self.source.before(self.source.span(item)[0]).split() == ["with"]
-
     def _bound_once(self, node: Function, expected: ast.expr) -> ast.expr:
         """Returns the value of a name that is assigned and read once; else ``expected``."""
         if not isinstance(expected, ast.Name):
             return expected
         uses = [n for n in ast.walk(node) if isinstance(n, ast.Name) and n.id == expected.id]
         values: list[ast.expr] = []
-        for child in _nodes_of_function(node):
+        for child in syntax.nodes_of_function(node):
             match child:
                 case ast.Assign(targets=[ast.Name(id=name)], value=value) if name == expected.id:
                     values.append(value)
@@ -357,20 +348,8 @@ def subject_of(actual: ast.expr | None) -> str:
     return ""
 
 
-def _nodes_of_function(node: ast.AST) -> Iterator[ast.AST]:
-    """Yields the nodes of a function, except for functions and classes that it defines."""
-    for child in ast.iter_child_nodes(node):
-        if not isinstance(child, Function | ast.Lambda | ast.ClassDef):
-            yield child
-            yield from _nodes_of_function(child)
-
-
 def _scope(node: Function) -> tuple[int, int]:
     return syntax.first_line(node), node.end_lineno or node.lineno
-
-
-def _functions(owner: ast.Module | ast.ClassDef, name: str) -> list[Function]:
-    return [n for n in owner.body if isinstance(n, Function) and n.name == name]
 
 
 def _is_check(node: ast.AST) -> bool:

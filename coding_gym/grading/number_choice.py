@@ -47,9 +47,9 @@ class Surroundings:
             original cannot infer which of them is the original.
         """
         similar_sources = [other for other in others if self._are_similar(original, other)]
-        weights = [self._weight(other, original) for other in similar_sources]
-        if not any(weights):  # no number is similar, or all are too long to be weighed
+        if not similar_sources:
             return rng.choice(others), False
+        weights = [self._weight(other, original) for other in similar_sources]
         original_weight = self._weight(original, similar_sources[0])
         total = sum([original_weight, *weights])
         smallest_share = min(original_weight, *weights) / total
@@ -60,15 +60,13 @@ class Surroundings:
 
     def _weight(self, text: str, other: str) -> float:
         """Returns the relative probability of the number in ``text`` that differs in ``other``."""
-        (number,) = _integers(new_words(text, other)) or [0]
-        first_digit = int(str(number)[0])
-        benford = log10(1 + 1 / first_digit) if first_digit else 0.0
-        return _WEIGHT * benford + self._words["file"][str(number)]
+        (number,) = map(str, _integers(new_words(text, other)))
+        return _WEIGHT * log10(1 + 1 / int(number[0])) + self._words["file"][number]
 
     def _are_similar(self, left: str, right: str) -> bool:
-        """Returns whether two sources differ only in a number, whose features are the same."""
+        """Returns whether two sources differ only in a short number with the same features."""
         words, other_words = new_words(left, right), new_words(right, left)
-        if len(words) != 1 or len(other_words) != 1 or not (words[0] + other_words[0]).isdecimal():
+        if len(words) != 1 or len(other_words) != 1 or len(_integers(words + other_words)) != 2:
             return False
         if len(left) != len(right) or _WORDS.sub("", left) != _WORDS.sub("", right):
             return False  # the signs or the numbers of digits differ
@@ -76,7 +74,7 @@ class Surroundings:
 
     def _features(self, word: str) -> tuple[int, ...]:
         """Returns facts from which a reader could infer whether a number is the original."""
-        number = int(word) if len(word) <= _MAX_DIGITS else 0
+        number = int(word)
         return (
             word in self._words["outputs"],
             word in self._words["function"],

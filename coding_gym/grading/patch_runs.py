@@ -93,11 +93,12 @@ class PatchRuns:
 
         The status of a test in `drawn` is undecided, unless the test failed outside of its checks.
         """
-        outcomes = {}
+        outcomes, has_checks = {}, self.plan.challenge.num_checks > 0
         for test in early:
             outcome = self.outcomes[test][0]
-            is_outside = self.plan.challenge.num_checks > 0 > outcome.first_wrong
-            if outcome.status is not TestStatus.PASSED and (is_outside or test not in self.drawn):
+            failed_outside_checks = has_checks and outcome.first_wrong < 0
+            is_decided = failed_outside_checks or test not in self.drawn
+            if outcome.status is not TestStatus.PASSED and is_decided:
                 outcomes[test] = [outcome]
         return outcomes
 

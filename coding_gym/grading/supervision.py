@@ -38,7 +38,7 @@ def run_tests(
     timeout_s: float,
     num_checks: int = 0,
     observer: Modules = (),
-    observed: Mapping[str, object] = MappingProxyType({}),
+    observer_settings: Mapping[str, object] = MappingProxyType({}),
 ) -> TestRun:
     """Runs test files with pytest in a new process, like ``python -m pytest`` in the workspace.
 
@@ -47,7 +47,8 @@ def run_tests(
 
     Args:
         sandbox: The sandbox that holds the files.
-        paths: The files, relative to the workspace; missing files are skipped.
+        paths: The files, relative to the workspace; missing files are skipped. With an
+            ``observer``: pytest's arguments.
         tests: Ids of the tests to run, with or without parameters; None for all tests of the files.
         has_own_pytest: Whether pytest and its plug-ins come from the task's environment: from its
             install commands or its image.
@@ -55,7 +56,7 @@ def run_tests(
         num_checks: The number of checks in the files.
         observer: Modules that run the tests instead of ``inside/plugin.py``, which these modules
             can import; the function ``run`` of the last module runs the tests.
-        observed: Further settings for this function.
+        observer_settings: Further settings for this function.
 
     Raises:
         GradingError: The supervisor or pytest could not be started.
@@ -66,7 +67,7 @@ def run_tests(
         "tests": None if tests is None else sorted(tests),
         "num_checks": num_checks,
         "options": NEUTRAL_OPTIONS,
-        **observed,
+        **observer_settings,
     }
     frame = secrets.token_hex(16)
     modules = (("plugin", module_text("plugin")), *observer)

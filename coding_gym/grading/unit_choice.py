@@ -119,7 +119,7 @@ class UnitChoice:
     def _expectations(self, unit: Unit) -> set[tuple[str, str]]:
         """Returns pairs of a word that the unit replaces and the `subject_of` its check.
 
-        Empty if no fail-to-pass test runs the unit.
+        The set is empty if no fail-to-pass test executes the unit's checks.
         """
         if set(self._runs.task.fail_to_pass).isdisjoint(unit.tests):
             return set()

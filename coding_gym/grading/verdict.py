@@ -8,8 +8,8 @@ from coding_gym.grade import Grade, GradeReason, TestStatus
 from coding_gym.grading.report import TestRun
 from coding_gym.program_output import error_line
 from coding_gym.task import Task
+from coding_gym.text.truncate import first_names
 
-_MAX_NAMED = 3  # tests in a grade's detail
 _MAX_NAME, _MAX_COMPARED = 200, 500  # limits, as code under test can report many long names
 _UNNAMED = 'an assertion failed, its negation passed, or neither ran (challenge="passed" names it)'
 
@@ -58,9 +58,8 @@ def _reason(
     decided_tests = [t for t, status in statuses.items() if status is not TestStatus.UNDECIDED]
     failed_tests = [test for test in decided_tests if statuses[test] is not TestStatus.PASSED]
     if failed_tests:
-        names = ", ".join(f"{test} ({statuses[test]})" for test in failed_tests[:_MAX_NAMED])
-        more = ", …" if len(failed_tests) > _MAX_NAMED else ""
-        count = f"{len(failed_tests)} of {len(decided_tests)} tests did not pass: {names}{more}"
+        names = first_names([f"{test} ({statuses[test]})" for test in failed_tests])
+        count = f"{len(failed_tests)} of {len(decided_tests)} tests did not pass: {names}"
         detail = [count, *_explanation(run, failed_tests, statuses, messages)]
         return GradeReason.TESTS_FAILED, "; ".join(detail)
     if len(decided_tests) < len(statuses):

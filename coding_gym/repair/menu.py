@@ -112,8 +112,8 @@ class Menu:
     def _apply_command(self, number: int) -> str:
         """Returns the command that restores the tree and applies a candidate."""
         candidate = self._shortlist.candidates[number]
-        patch = candidate.patch(self._shortlist.texts[candidate.path]).text
-        command = f"printf %s {shlex.quote(patch)} | git apply"
+        diff = candidate.patch(self._shortlist.texts[candidate.path]).text
+        command = f"printf %s {shlex.quote(diff)} | git apply"
         return f"{_RESTORE} && {command} && echo {_applied_message(number)}"
 
     def _note_applied(self, number: int, replies: Sequence[str]) -> None:

@@ -28,11 +28,9 @@ def hide(files: Mapping[str, str], locations: Iterable[tuple[str, int]]) -> dict
 
 
 def _without_functions(text: str, starts: Collection[int]) -> str | None:
-    if "\r" in text or "\f" in text:
-        return None  # tools disagree on the line numbers of the file
-    try:
-        tree = syntax.parse(text)
-    except (SyntaxError, ValueError):
+    tree = syntax.parse_or_none(text)
+    # Tools disagree on the line numbers of a text with these characters.
+    if tree is None or "\r" in text or "\f" in text:
         return None
     lines, source = text.split("\n"), SourceText(text)
     removed_lines: set[int] = set()

@@ -2,6 +2,7 @@
 
 import os
 import re
+import shlex
 import shutil
 import tempfile
 from collections.abc import Iterable, Sequence
@@ -64,7 +65,6 @@ class Project:
 
     def task(self, task_id: str = "", problem_statement: str = "") -> Task:
         """Returns a task whose base is the unbroken project."""
-        arguments = " ".join(self.tests)
         return Task(
             task_id=task_id or f"{self.name}__unbroken",
             tree=FolderTree(str(self.folder)),
@@ -73,7 +73,7 @@ class Project:
             environment_setup_commit=self.digest(),
             install_commands=self.install_commands,
             interpreter=self.interpreter,
-            visible_test_command=f"python -m pytest -q {arguments}".strip(),
+            visible_test_command=shlex.join(["python", "-m", "pytest", "-q", *self.tests]),
         )
 
 

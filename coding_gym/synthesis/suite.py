@@ -184,7 +184,7 @@ class Suite:
                     has_own_pytest=self.task.has_own_pytest,
                     timeout_s=(_MIN_WALL_S + _WALL_PER_CPU * attempt.cpu_s) * load_factor(),
                     observer=_observer(),
-                    observed={
+                    observer_settings={
                         "reverse": attempt.reverse,
                         "seed": attempt.seed,
                         "cpu_s": attempt.cpu_s,

@@ -10,6 +10,7 @@ from coding_gym.grading import grade
 from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
 from coding_gym.task import Task, files_of_tests
+from coding_gym.text.truncate import first_names
 from coding_gym.workspace import Template
 
 _EXCLUDE = "remedy: list the test in excluded_tests of environments"
@@ -24,7 +25,6 @@ _UNSTABLE_PARTS = {
 _SUBMODULE = re.compile(r"^[+-]Subproject commit ", re.MULTILINE)
 _LFS = "version https://git-lfs.github.com/spec/v1"
 _FIND_LFS = f"git grep -lI -m 1 '^{_LFS}'"
-_MAX_NAMED = 3
 # "Invalid argument: '/" is the error of chown to a user that is not mapped into the sandbox.
 _FORBIDDEN = re.compile(r"PermissionError|Invalid argument: '/|not permitted|Permission denied")
 _NO_VERSION = re.compile(
@@ -49,7 +49,7 @@ def causes(task: Task, template: Template, failed_grade: Grade, backend: str) ->
     with open_sandbox(template.spec, backend=backend) as sandbox:
         pointers = sandbox.run(_FIND_LFS)
     if pointers.ok:
-        names = ", ".join(pointers.output.splitlines()[:_MAX_NAMED])
+        names = first_names(pointers.output.splitlines())
         yield (
             f"{names} hold pointers of Git LFS instead of content; remedy: run git lfs pull in the "
             "clone and name the tree as 'folder'"

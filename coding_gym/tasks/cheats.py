@@ -25,13 +25,13 @@ from _pytest.reports import TestReport
 make = TestReport.from_item_and_call.__func__
 
 
-def passing(cls, item, call):
+def report_as_passed(cls, item, call):
     report = make(cls, item, call)
     report.outcome, report.longrepr = "passed", None
     return report
 
 
-TestReport.from_item_and_call = classmethod(passing)
+TestReport.from_item_and_call = classmethod(report_as_passed)
 """,
     "tests that are not run": """
 import _pytest.python
@@ -46,14 +46,14 @@ import _pytest.python
 run_test = _pytest.python.Function.runtest
 
 
-def quiet(self):
+def swallow_failures(self):
     try:
         run_test(self)
     except BaseException:
         pass
 
 
-_pytest.python.Function.runtest = quiet
+_pytest.python.Function.runtest = swallow_failures
 """,
     "values equal to everything": """
 import functools

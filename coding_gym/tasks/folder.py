@@ -65,7 +65,7 @@ def read_task_folder(folder: Path) -> Task:
     Raises:
         InvalidTaskError: A file is missing or malformed; the message names file, field and value.
     """
-    from coding_gym.tasks.host_paths import with_paths
+    from coding_gym.tasks.host_paths import with_paths  # imports pydantic, which is slow
     from coding_gym.tasks.task_row import read_task  # imports pydantic, which is slow
 
     path = folder / MANIFEST

@@ -50,9 +50,8 @@ def _refuse_paths(task: Task, label: str) -> None:
     if isinstance(task.tree, GitTree) and not task.tree.repository.startswith(_PUBLIC):
         requirement = f"must begin with {' or '.join(_PUBLIC)} {scope}"
         raise _field_error(label, "repository", requirement, task.tree.repository)
-    name = task.image.partition("#")[0]
-    is_path = "/" in name and _existing_path(Path.cwd(), name, "image", label)
-    if is_path or name.startswith(("/", "~", ".")):
+    is_path = "/" in task.image and _existing_path(Path.cwd(), task.image, "image", label)
+    if is_path or task.image.startswith(("/", "~", ".")):
         raise _field_error(
             label, "image", f"must be the name of an image, not a path, {scope}", task.image
         )

@@ -4,6 +4,7 @@ import ast
 import textwrap
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from math import inf
 from random import Random
 
 from coding_gym import syntax
@@ -28,7 +29,7 @@ def impossible(task: Task) -> Task:
 
     Args:
         task: A task whose ``test_patch`` adds a test function of ``fail_to_pass`` with an assertion
-            that is alone on one line and always runs.
+            that is alone on one line, in no other statement and after no ``return``.
 
     Raises:
         InvalidTaskError: The task has no such assertion.
@@ -38,8 +39,8 @@ def impossible(task: Task) -> Task:
     if replacement is None:
         raise InvalidTaskError(
             f"task {task.task_id} cannot be made impossible: its test_patch adds no test "
-            "function of FAIL_TO_PASS with an assertion alone on its line; remedy: exclude the "
-            "task with task_ids"
+            "function of FAIL_TO_PASS with an assertion alone on its line, before any return; "
+            "remedy: exclude the task with task_ids"
         )
     number, test, text = replacement
     lines[number] = text
@@ -90,13 +91,14 @@ def _contradictions(task: Task, lines: Sequence[str]) -> Iterator[tuple[int, str
     """Yields replacements of assertions: index of the line in the patch, test id, new line."""
     for start, path, text in _added_blocks(lines):
         dedented = textwrap.dedent(text)
-        try:
-            module = syntax.parse(dedented)
-        except (SyntaxError, ValueError):
-            continue
-        for names, function in dict(_functions(module)).items():
+        module = syntax.parse_or_none(dedented)
+        for names, function in dict(_functions(module)).items() if module else ():
             test = _test_of(task, path, names)
+            nodes = syntax.nodes_of_function(function)
+            first_return = min((n.lineno for n in nodes if isinstance(n, ast.Return)), default=inf)
             for statement in function.body if test else ():
+                if statement.lineno > first_return:
+                    break
                 number = start + statement.lineno - 1
                 code = lines[number][1:].strip()
                 segment = ast.get_source_segment(dedented, statement) or ""

@@ -11,11 +11,10 @@ from coding_gym.tasks.bundled_tasks import BUNDLED
 from coding_gym.tasks.filters import RefusedRow, Wanted, filter_challenged, filter_tasks
 from coding_gym.tasks.repositories import Repositories, with_repository
 from coding_gym.tasks.usable import check_usable
+from coding_gym.text.truncate import first_names
 
 if TYPE_CHECKING:
     from coding_gym.tasks.environments import Environments
-
-_MAX_NAMED = 3
 
 
 def load_tasks(
@@ -88,8 +87,8 @@ def _accepted_tasks(tasks: Sequence[Task | RefusedRow]) -> tuple[Task, ...]:
     """
     errors = [str(task.error) for task in tasks if isinstance(task, RefusedRow)]
     if errors:
-        positions = ", ".join(text.partition(": ")[0] for text in errors[1 : _MAX_NAMED + 1])
-        more = f"; {len(errors) - 1} more rows are refused: {positions}" if positions else ""
+        positions = first_names([text.partition(": ")[0] for text in errors[1:]])
+        more = f"; more rows are refused: {positions}" if positions else ""
         raise InvalidTaskError(errors[0] + more)
     return tuple(task for task in tasks if isinstance(task, Task))
 

@@ -10,7 +10,7 @@ from typing import Any
 from coding_gym.arguments import hint
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError, PatchError, UnknownTaskError
 from coding_gym.patch import Patch
-from coding_gym.task import Task
+from coding_gym.task import FolderTree, Task
 from coding_gym.tasks.bundled_tasks import BUNDLED, POLYGLOT, bundled_folder, bundled_rows
 from coding_gym.tasks.filters import RefusedRow, Wanted
 from coding_gym.tasks.folder import MANIFEST, manifests, read_folder, read_task_folder
@@ -51,22 +51,31 @@ def open_shared(source: str | Path | Sequence[Any], split: Wanted = None) -> Ope
     files: Iterable[Path] = ()
     if isinstance(source, str | Path):
         base = Path(source).expanduser().absolute()
+        base = base.parent if base.name == MANIFEST else base
         files = base.rglob("*") if base.is_dir() else (base,)
     try:
         source_bytes = pickle.dumps(source)
         stats = {path: path.stat() for path in files if path.is_file()}
     except (OSError, AttributeError, TypeError, pickle.PicklingError):
         return open_source(source, split)  # reads the source, or raises a clear error
-    if base.name == MANIFEST or base / MANIFEST in stats:
-        return open_source(source, split)  # the tree of one task is often in another folder
     fingerprints = [(path, s.st_ino, s.st_size, s.st_mtime_ns) for path, s in stats.items()]
-    return _open_once(source_bytes, split, base, *fingerprints)
+    content = _open_once(source_bytes, split, base, *fingerprints)
+    # Files outside the folder of a source have no fingerprints.
+    if stats and base.is_dir() and not all(_is_below(base.resolve(), t) for t in content.tasks):
+        return open_source(source, split)
+    return content
 
 
 @lru_cache(maxsize=8)
 def _open_once(source: bytes, split: Wanted, *fingerprints: object) -> OpenedSource:
     del fingerprints  # only a part of the cache key
     return open_source(pickle.loads(source), split)  # noqa: S301 - bytes of `open_shared`
+
+
+def _is_below(folder: Path, task: Task | RefusedRow) -> bool:
+    """Returns whether a task has no tree outside of a folder; False for a refused row."""
+    tree = FolderTree("/") if isinstance(task, RefusedRow) else task.tree
+    return not isinstance(tree, FolderTree) or Path(tree.folder).is_relative_to(folder)
 
 
 def open_source(source: str | Path | Sequence[Any], split: Wanted = None) -> OpenedSource:

@@ -44,16 +44,12 @@ def write_plans(folder: Path, *, num_workers: int = 1) -> Iterator[tuple[str, st
         levels = levels_text(plan.counts(task.fail_to_pass))
         return task.task_id, f"{levels} · bits {plan.num_bits(task.fail_to_pass)}"
 
-    entries = list(_usable_tasks(folder))
-    with ThreadPoolExecutor(num_workers) as pool:
-        for future in [pool.submit(write, *entry) for entry in entries]:
-            yield future.result()
-
-
-def _usable_tasks(folder: Path) -> Iterator[tuple[str, Task]]:
-    """Yields (manifest path, task); raises the InvalidTaskError of a task that cannot be graded."""
+    entries = []
     for manifest, task in read_folder(folder):
         if isinstance(task, InvalidTaskError):
             raise task
         check_usable(task, manifest)
-        yield manifest, task
+        entries.append((manifest, task))
+    with ThreadPoolExecutor(num_workers) as pool:
+        for future in [pool.submit(write, *entry) for entry in entries]:
+            yield future.result()

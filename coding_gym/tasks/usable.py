@@ -32,7 +32,8 @@ def check_usable(task: Task, label: str) -> None:
         raise _refusal(label, message, "; exclude the task with task_ids")
     if ids := set(task.fail_to_pass) & set(task.pass_to_pass):
         message = f"fields 'FAIL_TO_PASS' and 'PASS_TO_PASS' both name {min(ids)!r:.200}"
-        raise _refusal(label, message, "; keep one entry, or exclude the test in environments")
+        remedy = "; remedy: remove the id from one list, or add it to excluded_tests"
+        raise _refusal(label, message, remedy)
     try:
         runner = get_runner(task.runner)
     except UnknownNameError as error:

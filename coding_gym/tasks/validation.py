@@ -24,10 +24,11 @@ from coding_gym.task import Task
 from coding_gym.tasks.causes import causes, remedy_of_build
 from coding_gym.tasks.cheats import CheatResult, try_cheats
 from coding_gym.tasks.leaks import find_leaks
+from coding_gym.text.truncate import first_names
 from coding_gym.workspace import Template, TemplateStore
 
 _BASE_REASONS = (GradeReason.TESTS_FAILED, GradeReason.TIMEOUT)  # a bug can be an endless loop
-_MAX_NAMED = 3
+_MAX_CAUSES = 3
 _GOLD_TIMEOUT_S = 300.0  # for a busy machine; the measured time determines the limit of the base
 
 
@@ -156,10 +157,10 @@ def _measured(task: Task, template: Template, backend: str, checks: Checks) -> V
     failed_grade = next((g for g in gold if not g.resolved and not task.impossible_test), None)
     known_causes = [*causes(task, template, failed_grade, backend)] if failed_grade else []
     passing_tests = _tests((g.fail_to_pass for g in base), passed=True)
-    problems = _gold_problems(task, gold) + known_causes[:_MAX_NAMED]
+    problems = _gold_problems(task, gold) + known_causes[:_MAX_CAUSES]
     problems += _base_problems(base, passing_tests) + _challenge_problems(gold[0], cheats, checks)
     if leaks:
-        problems.append(f"these files contain the repair: {', '.join(leaks[:_MAX_NAMED])}")
+        problems.append(f"these files contain the repair: {first_names(leaks)}")
     flaky_tests, broken_tests = _unreliable(task, gold)
     return ValidationReport(
         task_id=task.task_id,
@@ -277,12 +278,12 @@ def _notes(gold: Grade, base: tuple[Grade, ...], unstable: tuple[str, ...]) -> l
     if any(g.reason is GradeReason.TIMEOUT for g in base):
         notes.append("the tests do not end within the time limit at base")
     if gold.dropped_paths:
-        paths = ", ".join(gold.dropped_paths[:_MAX_NAMED])
-        notes.append(f"changes of the gold patch that are not graded: {paths}")
+        names = first_names(gold.dropped_paths)
+        notes.append(f"changes of the gold patch that are not graded: {names}")
     if unstable:
-        names = ", ".join(unstable[:_MAX_NAMED])
+        names = first_names(unstable)
         notes.append(f"flaky fail-to-pass tests (one pass of two runs is enough): {names}")
     if broken_tests:
-        names = ", ".join(broken_tests[:_MAX_NAMED])
+        names = first_names(broken_tests)
         notes.append(f"{len(broken_tests)} pass-to-pass tests do not pass at base: {names}")
     return notes

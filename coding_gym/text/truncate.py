@@ -4,7 +4,10 @@
 |---|---|
 | `head` | the first characters |
 | `ends` | the first and the last characters, with a notice between them |
+| `first_names` | the first three names of a list, and the number of other names |
 """
+
+from collections.abc import Sequence
 
 
 def head(text: str, max_chars: int, suffix: str) -> str:
@@ -34,6 +37,15 @@ def ends(text: str, max_chars: int, middle: str) -> str:
         return text
     first, last = split_ends(text, max_chars)
     return first + middle.replace("{omitted}", str(len(text) - max_chars)) + last
+
+
+def first_names(names: Sequence[str]) -> str:
+    """Returns the first three names, followed by the number of the other names.
+
+    >>> first_names(["a", "b", "c", "d"])
+    'a, b, c and 1 more'
+    """
+    return ", ".join(names[:3]) + (f" and {len(names) - 3} more" if len(names) > 3 else "")
 
 
 def split_ends(text: str, max_chars: int) -> tuple[str, str]:

@@ -3,13 +3,16 @@ from dataclasses import replace
 
 import pytest
 from grading_fixtures import TASK
-from grading_fixtures import TASK as ANY_TASK
 
 from coding_gym.grading.runners import RUNNER_NAMES, get_runner
 from coding_gym.grading.runners.patterns import named_patterns, started_patterns
 from coding_gym.grading.selection import Selection, path_matcher, select_graded
 from coding_gym.patch import Patch
 from coding_gym.task import Task
+
+COMMAND_TASK = replace(
+    TASK, runner="command", test_command="", fail_to_pass=(), pass_to_pass=(), gold_patch=""
+)
 
 
 def selection_of(task: Task, patch: Patch, patterns: tuple[str, ...] = ()) -> Selection:
@@ -199,11 +202,6 @@ def test_named_folder_that_the_gold_patch_changes_is_graded(
     assert dropped(path, task=task) == ([path] if is_data else [])
 
 
-TASK = replace(
-    ANY_TASK, runner="command", test_command="", fail_to_pass=(), pass_to_pass=(), gold_patch=""
-)
-
-
 def test_file_that_a_command_names_is_matched() -> None:
     cases = [
         ("./run all", "run"),
@@ -226,7 +224,7 @@ def test_file_that_a_command_names_is_matched() -> None:
     ]
     for command, path in cases:
         assert path_matcher(named_patterns([command]))(path), command
-        patterns = get_runner("command").patterns(replace(TASK, fail_to_pass=(command,)))
+        patterns = get_runner("command").patterns(replace(COMMAND_TASK, fail_to_pass=(command,)))
         assert set(named_patterns([command])) <= set(patterns)
     others = named_patterns(["cc -o prog prog.c\n./prog -q ."])
     assert others == ("/cc", "/prog", "/prog.c")
@@ -249,7 +247,7 @@ def test_program_that_a_command_starts_is_matched() -> None:
     ]
     for command in cases:
         assert "/run.sh" in started_patterns(command), command
-    task = replace(TASK, runner="tap", test_command="sh 'run[1].sh'")
+    task = replace(COMMAND_TASK, runner="tap", test_command="sh 'run[1].sh'")
     assert get_runner("tap").files(task) == ("run[1].sh",)
     assert path_matcher(get_runner("tap").patterns(task))("run[1].sh")
     assert started_patterns("cc src/clamp.c -o clamp && ./clamp") == ("/cc", "/clamp")

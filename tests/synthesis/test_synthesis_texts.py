@@ -47,6 +47,11 @@ def test_two():
 """
 
 
+def test_names_of_selected_tests_are_quoted(tmp_path: Path) -> None:
+    project = Project(name="shop", folder=tmp_path, tests=("my tests/test_a.py",))
+    assert project.task().visible_test_command == "python -m pytest -q 'my tests/test_a.py'"
+
+
 @pytest.mark.parametrize(
     ("line", "removed", "remaining"),
     [
@@ -65,6 +70,7 @@ def test_hiding_a_test_removes_its_comments_and_keeps_its_class(
 
 def test_a_test_that_is_not_found_cannot_be_hidden() -> None:
     assert hide({"a.py": SUITE}, [("a.py", 9)]) is None
+    assert hide({"a.py": f"{SUITE}x{'.y' * 5000}\n"}, [("a.py", 13)]) is None
     assert hide({}, [("a.py", 9)]) is None
 
 

@@ -90,10 +90,7 @@ HOST_PATHS = [
         ("repository", value)
         for value in ("/clones/name", "clone", "file:///c/name", "git@host:o/n", "ssh://host/name")
     ),
-    *(
-        ("image", value)
-        for value in ("/images/kept.tar", "~/kept.tar", "../kept.tar#a:b", "clone/.git#a:b")
-    ),
+    *(("image", value) for value in ("/images/kept", "~/kept", "../kept", "clone/.git")),
 ]
 
 

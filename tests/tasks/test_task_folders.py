@@ -57,6 +57,16 @@ def test_changed_files_of_a_task_are_read_again(tmp_path):
     assert "assert True" in after.test_patch
 
 
+def test_change_of_a_tree_outside_the_source_is_noticed(tmp_path):
+    folder = make(tmp_path / "tasks" / "calc", f'tree = "../../tree"\n{MANIFEST}')
+    (folder / "tree").rename(tmp_path / "tree")
+    load_tasks(tmp_path / "tasks")
+    (tmp_path / "tree").rename(tmp_path / "moved")
+    assert "'tree' must name a folder" in refusal(tmp_path / "tasks")
+    (tmp_path / "moved").rename(tmp_path / "tree")
+    assert len(load_tasks(tmp_path / "tasks")) == 1
+
+
 def test_file_that_cannot_be_reached_does_not_hide_a_task(tmp_path):
     folder = make(tmp_path / "calc")
     (folder / "tree" / "link").symlink_to("/proc/1/cwd")

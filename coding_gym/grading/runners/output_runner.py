@@ -19,7 +19,7 @@ from coding_gym.grading.runners.patterns import named_patterns, started_paths, s
 from coding_gym.patch import Patch
 from coding_gym.program_output import last_line
 from coding_gym.sandbox.protocol import Sandbox
-from coding_gym.task import Task
+from coding_gym.task import Task, files_of_tests
 
 FILE = "{file}"  # in a command: the path of a test file
 _MAX_OUTPUT_BYTES = 16 << 20
@@ -160,7 +160,7 @@ class OutputRunner:
 
 def _test_files(task: Task) -> set[str]:
     """Returns the files that the ids of the expected tests name."""
-    paths = {test.partition("::")[0] for test in task.expected_tests if "::" in test}
+    paths = files_of_tests(test for test in task.expected_tests if "::" in test)
     return {path for path in paths if "." in path.rpartition("/")[2] and path.isprintable()}
 
 

@@ -41,7 +41,7 @@ _JVM = (
     *(f"*{name}.{suffix}" for name in ("Test", "Spec") for suffix in ("kt", "groovy", "scala")),
     *(f"/src/{name}/*" for name in ("test", "androidTest", "integrationTest", "testFixtures")),
     # Integration tests of Maven. `src/it` can be a folder of Italian translations, so only these
-    # suffixes count; the last patterns exclude EDIT.java.
+    # suffixes count; `*[a-z0-9]IT.java` does not match EDIT.java.
     *(f"/src/it/{name}" for name in ("*.java", "*.groovy", "*.kt", "*.scala", "*.bsh")),
     *("/src/it/*.properties", "/src/it/*.xml", "/src/it/resources/*"),
     *("*[a-z0-9]IT.java", "*_IT.java"),

@@ -8,7 +8,7 @@ from coding_gym.grading.selection import TEST_FOLDER_NAMES
 from coding_gym.grading.supervision import run_tests
 from coding_gym.patch import Patch
 from coding_gym.sandbox.protocol import Sandbox
-from coding_gym.task import Task
+from coding_gym.task import Task, files_of_tests
 
 _CONFIG_NAMES = (*CONFIG_FILES, "conftest.py", ".coveragerc")
 
@@ -20,7 +20,7 @@ class PytestRunner:
     records = True
 
     def problem(self, task: Task) -> str:
-        """Returns the problem of an id that pytest or a challenge cannot select, or ""."""
+        """Returns the problem of a test that pytest cannot select or patches can edit, or ""."""
         hidden_paths = Patch(task.test_patch).paths
         for test in task.expected_tests:
             path, colons, name = test.partition("::")
@@ -38,7 +38,7 @@ class PytestRunner:
 
     def files(self, task: Task) -> tuple[str, ...]:
         """Returns the test files that ids name."""
-        return tuple(sorted({test.partition("::")[0] for test in task.expected_tests}))
+        return tuple(sorted(files_of_tests(task.expected_tests)))
 
     def patterns(self, task: Task) -> tuple[str, ...]:
         """Returns patterns of the configuration and ``conftest.py`` files above expected tests."""
@@ -78,8 +78,8 @@ class PytestRunner:
         """
         function_ids = {test.partition("[")[0] for test in only} or None
         if only:
-            files_of_tests = {test.partition("::")[0] for test in only}
-            paths = tuple(path for path in paths if path in files_of_tests)
+            selected_paths = files_of_tests(only)
+            paths = tuple(path for path in paths if path in selected_paths)
         return run_tests(
             sandbox,
             paths,

@@ -59,11 +59,8 @@ def _titles(files: Mapping[str, bytes]) -> dict[str, tuple[str, str]]:
     """Returns the name of every function and the first line of its docstring, by node id."""
     titles: dict[str, tuple[str, str]] = {}
     for path, data in files.items():
-        try:
-            tree = syntax.parse(data)
-        except (SyntaxError, ValueError, RecursionError, LookupError):
-            continue  # the syntax of another Python version, or no source text
-        for node_id, node in _nodes(tree, path):
+        tree = syntax.parse_or_none(data)  # None for the syntax of another Python version
+        for node_id, node in _nodes(tree, path) if tree else ():
             text = (ast.get_docstring(node, clean=False) or "").strip()
             titles[node_id] = node.name, text.partition("\n")[0].strip()
     return titles
