@@ -7,9 +7,9 @@
     report.md, report.json             the report, after the end of the run
 
 The id of the task is percent-encoded. The first line of a file has the `Outcome`, so listing a run
-reads only these lines. Each file is written under a temporary name and then renamed, so a killed
-process leaves no partial file. A verdict takes precedence over errors, and a later error over an
-earlier error. Error files are kept, because their requests count towards the budget of the run.
+reads only these lines. Each file is written under a temporary name and then renamed, so no record
+is partial. A verdict takes precedence over errors, and a later error over an earlier error. Error
+files are kept, because their requests count towards the budget of the run.
 """
 
 import json
@@ -153,10 +153,13 @@ class RunFolder:
         """Returns a folder, created if missing, for `record`; the first record sets the config.
 
         Raises:
-            InvalidArgumentError: The folder contains a run of planned attempts.
+            InvalidArgumentError: The folder contains a run of planned attempts, or its folder
+                ``attempts`` is a link, which no command follows.
             OSError: The folder cannot be created.
         """
         path = Path(path)
+        if (path / ATTEMPTS).is_symlink():
+            raise InvalidArgumentError(f"{path / ATTEMPTS} must not be a link; link {path} instead")
         (path / ATTEMPTS).mkdir(parents=True, exist_ok=True)
         folder = cls.open(path) if (path / CONFIG).exists() else cls(path, {})
         if folder.config and folder.config["tasks"]["task_ids"]:

@@ -275,9 +275,11 @@ def _caveats(report: Report) -> Iterator[str]:
     num_planned = len(config["tasks"]["task_ids"]) * config["attempts"]
     if report.num_errors:
         classes = ", ".join(f"{name} {count}" for name, count in report.error_classes.items())
+        # Imported and recorded runs, which have no player, cannot be resumed.
+        repeats = "; a resumed run repeats these attempts" if "player" in config else ""
         yield (
             f"{report.num_errors} of {num_played} attempts ended with an error ({classes}) and are "
-            "not counted; a resumed run repeats these attempts."
+            f"not counted{repeats}."
         )
     if num_played < num_planned:
         yield f"The run is incomplete: {num_played} of {num_planned} attempts were played."

@@ -147,7 +147,7 @@ def _copy(dist: Distribution, site: Path) -> None:
     if not dist.files:
         raise TemplateError(f"{dist.name} has no list of its files; reinstall it with pip")
     files = {
-        str(file): Path(str(file.locate())).resolve()  # an installer may have made links
+        str(file): Path(str(file.locate())).resolve()  # some installers make links
         for file in dist.files
         if not {"..", "__pycache__"} & {*file.parts} and not file.is_absolute()
     }

@@ -244,6 +244,12 @@ def test_program_that_a_command_starts_is_matched() -> None:
         "sh /testbed/run.sh",
         "if ! ./run.sh; then exit 1; fi",
         "/usr/bin/python3.11 -u run.sh",
+        "sudo -u me nice -n 5 ./run.sh",
+        "perl -I lib run.sh",
+        "xargs -I {} ./run.sh {}",
+        "find . -name x -exec ./run.sh {} \\;",
+        "uv run ./run.sh",
+        "npx ./run.sh",
     ]
     for command in cases:
         assert "/run.sh" in started_patterns(command), command
@@ -251,3 +257,4 @@ def test_program_that_a_command_starts_is_matched() -> None:
     assert get_runner("tap").files(task) == ("run[1].sh",)
     assert path_matcher(get_runner("tap").patterns(task))("run[1].sh")
     assert started_patterns("cc src/clamp.c -o clamp && ./clamp") == ("/cc", "/clamp")
+    assert started_patterns("npx jest src/clamp.js && pytest -m clamp") == ("/jest", "/pytest")

@@ -203,12 +203,17 @@ def test_only_recorders_continue_a_recorded_run(folder: Path, tmp_path: Path) ->
     evaluate(tmp_path / "run", "noop", tasks={"task_ids": ["cronwise-working-days"]})
     with pytest.raises(InvalidArgumentError, match="another folder"):
         RunFolder.recorder(tmp_path / "run")
+    (folder / "attempts").rename(tmp_path / "moved")
+    (folder / "attempts").symlink_to(tmp_path / "moved")
+    with pytest.raises(InvalidArgumentError, match="link"):
+        RunFolder.recorder(folder)
 
 
 def test_an_infrastructure_failure_does_not_use_a_number(folder: Path) -> None:
     record(folder, "a")
     record(folder, "a", "a", error="lost", error_class="sandbox")
     assert [(item.attempt, item.error) for item in RunFolder.open(folder).errors()] == [(1, "lost")]
+    assert not any("resume" in caveat for caveat in report(folder, []).caveats)
     record(folder, "a")
     assert [item.attempt for item in recorded(folder)] == [0, 1]
     names = ["a.0.json", "a.1.error.json", "a.1.error1.json", "a.1.json"]

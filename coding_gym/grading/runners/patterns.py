@@ -87,10 +87,11 @@ _MODULE = re.compile(r"\s-m\s+([\w.]+)")
 # Words that start the program that the next word names.
 _STARTER = re.compile(
     r"(?:.*/)?(?:bash|sh|dash|zsh|env|exec|time|timeout|nice|nohup|command|source|\.|xargs|sudo"
-    r"|python[\d.]*|node|perl|ruby|php|cat|if|while|until|then|do|else|!)|-exec(?:dir)?"
+    r"|python[\d.]*|node|perl|ruby|php|cat|npx|xvfb-run|if|while|until|then|do|else|!)|-exec(?:dir)?"
 )
 # Programs whose first argument, such as `run`, precedes the program that they start.
-_LAUNCHER = re.compile(r"find|uv|poetry|pipenv|hatch|pdm|rye|coverage|npx|xvfb-run")
+_LAUNCHER = re.compile(r"find|uv|poetry|pipenv|hatch|pdm|rye|coverage")
+_RUNS_MODULES = re.compile(r"(?:.*/)?python[\d.]*|coverage")
 _IS_PROGRAM_NEXT = re.compile(r"-[a-z]*c")  # the next word is a command
 _SCRIPTS = (".sh", ".bash", ".py", ".js", ".mjs", ".cjs", ".pl", ".rb", ".php", ".R", ".jl")
 
@@ -129,15 +130,16 @@ def _programs(words: Sequence[str]) -> Iterator[str]:
     After an option, a word can be the option's argument or the program. So these words are yielded
     until a word is a script or follows no option.
     """
-    expects_program = True
+    expects_program, runs_modules = True, False
     for previous, word in pairwise(("", *words)):
+        runs_modules = runs_modules or bool(_RUNS_MODULES.fullmatch(word))
         if _STARTER.fullmatch(word):
             expects_program = True
-        elif previous == "-m" or (word.startswith("-m") and word[2:]):
+        elif runs_modules and (previous == "-m" or (word.startswith("-m") and word[2:])):
             module = word.removeprefix("-m").replace(".", "/")
             ends = (".py", "/__init__.py", "/__main__.py") if "/" in module else (".py",)
             yield from (f"{module}{end}" for end in ends)
-            expects_program = False
+            expects_program = runs_modules = False  # the other words are arguments of the module
         elif expects_program and not _PREFIX.fullmatch(word):
             yield word
             is_argument = previous.startswith("-") and not _IS_PROGRAM_NEXT.fullmatch(previous)
