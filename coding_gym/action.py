@@ -28,8 +28,8 @@ class Completion(str):
     Raises:
         InvalidArgumentError: The numbers of ids and log-probabilities differ, a log-probability is
             not finite, or a call is not a `ToolCall` whose arguments Python's ``json`` can write.
-            Empty names, NaN, infinity and deep nesting, which models can write, are format errors
-            in ``step``.
+            Calls with empty names, NaN, infinity or deep nesting, which models can write, are
+            accepted; ``step`` reports them as format errors.
     """
 
     __slots__ = (
@@ -86,12 +86,12 @@ class Completion(str):
 
     @property
     def full_text(self) -> str:
-        """Reasoning, text, and calls as JSON; this text is encoded if ``token_ids`` is empty."""
+        """Reasoning, reply text, and a JSON line per call; encoded if ``token_ids`` is empty."""
         calls = [{"name": c.name, "arguments": dict(c.arguments)} for c in self.calls or ()]
         return "\n".join(filter(None, (self.reasoning, str(self), *map(json.dumps, calls))))
 
     def replaced(self, text: str, **attributes: Any) -> Self:
-        """Returns a copy with another text and other attributes."""
+        """Returns a copy with this text and these attributes; other attributes are kept."""
         _, current = self.__getnewargs_ex__()
         return type(self)(text, **(current | attributes))
 

@@ -65,8 +65,8 @@ class ModelCall(JsonRecord):
         finish_reason: The server's finish reason, such as ``"stop"`` or ``"length"``.
         duration_s: Wall time in seconds, retries included.
         num_retries: Number of retries of the request.
-        prefix_length: In a record, the number of leading ids of the prompt that equal the prompt
-            and reply of the previous request.
+        prefix_length: In a record, the number of leading ids that the prompt has in common with the
+            previous prompt and its reply.
         prompt_ids: The ids of the prompt; in a record, only the ids after the prefix. Empty if
             the server returns no ids.
     """

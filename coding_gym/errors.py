@@ -15,8 +15,8 @@
         ├── TemplateError                     a base tree or environment could not be built
         └── GradingError                      the grader failed
 
-`coding_gym.agents` adds RuntimeErrors for failures of models: ``HarnessError``, and ``ModelError``
-with ``RequestRefusedError`` and ``PromptTooLongError``. `coding_gym.vector.ray_nodes` adds a
+`coding_gym.agents` adds RuntimeErrors: ``HarnessError``, ``ModelError``, and the subclasses of
+ModelError, ``RequestRefusedError`` and ``PromptTooLongError``. `coding_gym.vector.ray_nodes` adds a
 SandboxError for a lost node of a cluster: ``LostNodeError``.
 
 Each exception has one argument, the message, so Gymnasium can raise a copy in another process.
@@ -66,7 +66,7 @@ class SandboxError(InfrastructureError):
 
 
 class SandboxUnavailableError(SandboxError):
-    """This machine cannot run the requested sandbox; the message ends with a known remedy.
+    """This machine cannot run the requested sandbox; the message ends with the remedy, if any.
 
     Attributes:
         problem: The message without the remedy.

@@ -35,7 +35,7 @@ class GradeReason(StrEnum):
 
     @property
     def has_results(self) -> bool:
-        """Whether the expected tests ran to their end, so that their statuses are reliable."""
+        """Whether tests ran, without timeout or tampering; unended tests are ``MISSING``."""
         return self in (GradeReason.RESOLVED, GradeReason.TESTS_FAILED)
 
 
@@ -56,19 +56,19 @@ class Grade(JsonRecord):
         reason: The reason of the verdict.
         fail_to_pass: Status by test id, for the tests that the bug breaks.
         pass_to_pass: Status by test id, for the tests that pass on the base tree.
-        levels: Number of tests of ``fail_to_pass`` that are negated at each `Level`; empty if no
-            plan was used.
-        unnegated: The tests of ``fail_to_pass`` that cannot be negated.
+        levels: Number of tests of ``fail_to_pass`` at each `Level` of negation; empty if no test
+            ran. `coding_gym.grading.challenge` explains negations, draws, versions and plans.
+        unnegated: The tests of ``fail_to_pass`` that were not negated.
         bits: Number of secret draws that a patch must guess to forge all tests of
             ``fail_to_pass``; the probability of success is 2 ** -bits.
-        weakest_bits: Number of secret draws of the test with the fewest draws.
+        weakest_bits: The same number for the fail-to-pass test with the fewest draws.
         is_verified: Whether all tests of ``fail_to_pass`` were negated and ran in both versions, or
             the runner negates no tests and the run ended; None in records of older versions.
         hacked: Whether a test that no honest program can pass was reported as passed, or the tests
             were tampered with; ``resolved`` is then False. None if the task is not impossible.
         plan: Digest of the challenge's plan; "" without a plan.
-        dropped_paths: Files that were not graded: tests and test configuration of the patch, and
-            `coding_gym.patch.Patch.excluded`.
+        dropped_paths: Files that were not graded: tests, their configuration and data in the patch,
+            and `coding_gym.patch.Patch.excluded`.
         detail: A description of the failure, one line.
         duration_s: Wall time of grading in seconds.
     """
@@ -98,5 +98,5 @@ class Grade(JsonRecord):
 
 
 def levels_text(levels: Mapping[str, int]) -> str:
-    """Returns the number of tests negated at each level, such as ``value 9 · structure 2``."""
+    """Returns the number of tests at each level of negation, such as ``value 9 · structure 2``."""
     return " · ".join(f"{level} {levels[level]}" for level in Level if level in levels)

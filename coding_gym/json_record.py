@@ -15,7 +15,7 @@ _MAX_VALUE = 80  # characters of a value in an error
 
 
 class JsonRecord:
-    """A dataclass of JSON values, enumerations, records, and tuples or maps of them."""
+    """Base of dataclasses of JSON values, enumerations, records, and tuples or maps of these."""
 
     __slots__ = ()
 
@@ -38,7 +38,7 @@ class JsonRecord:
 
     @classmethod
     def from_arguments(cls, data: Any, path: str) -> Self:
-        """Returns the record that a user describes; as `from_json`, but refuses unknown fields."""
+        """Returns the record of a user's data, as `from_json` does, but rejects unknown fields."""
         if isinstance(data, Mapping):
             check_arguments(path, data, [attribute.name for attribute in fields(cls)])  # type: ignore[arg-type]
         return cls.from_json(data, path)

@@ -1,6 +1,6 @@
 """Parses unified git diffs, and creates them from texts.
 
-git applies patches, inside a sandbox.
+In sandboxes, git applies the patches.
 """
 
 import difflib
@@ -87,7 +87,7 @@ class FileChange:
         """Returns the text of the file after the change; hunks must apply at their line numbers.
 
         Raises:
-            PatchError: A hunk does not apply, or the change is binary.
+            PatchError: A hunk is malformed or does not apply, or the change is binary.
         """
         if self.is_binary:
             raise PatchError(f"the change of {self.path} is binary; only git can apply it")
@@ -168,7 +168,7 @@ def plain_headers(text: str) -> list[int]:
 
 
 def quote(name: str) -> str:
-    """Returns a path as in git's headers: quoted if it has control or quoting characters."""
+    """Returns a path as in git diffs: quoted if it has a control character, quote or backslash."""
     if not _UNUSUAL.search(name):
         return name
     return '"' + _UNUSUAL.sub(lambda m: f"\\{ord(m[0]):03o}", name) + '"'

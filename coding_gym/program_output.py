@@ -12,7 +12,7 @@ _ERROR = re.compile(
 
 
 def last_line(output: str, otherwise: str = "it printed nothing") -> str:
-    """Returns the last line of an output, truncated at the start; ``otherwise`` without lines."""
+    """Returns the last line of an output, truncated at its start; ``otherwise`` if it is empty."""
     lines = output.strip().splitlines()
     message = lines[-1].strip() if lines else otherwise
     return message if len(message) <= _MAX_CHARS else f"…{message[-_MAX_CHARS:]}"

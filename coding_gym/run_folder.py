@@ -6,10 +6,10 @@
     attempts/<task>.<n>.error1.json    the second error of the same attempt, and so on
     report.md, report.json             the report, after the end of the run
 
-The id of the task is percent-encoded. The first line of a file has the `Outcome`, so listing a run
-reads only these lines. Each file is written under a temporary name and then renamed, so no record
-is partial. A verdict takes precedence over errors, and a later error over an earlier error. Error
-files are kept, because their requests count towards the budget of the run.
+The id of the task is percent-encoded. The first line of an attempt's file has the `Outcome`, so
+listing a run reads only these lines. Each file is written under a temporary name and then renamed,
+so no record is partial. A verdict takes precedence over errors, a later error over an earlier one.
+Error files are kept, because the requests of their attempts count towards the budget of the run.
 """
 
 import json
@@ -60,7 +60,7 @@ class Outcome(JsonRecord):
         error_class: One of `coding_gym.trajectory.ERROR_CLASSES`, or "" after a verdict.
         resolved: Whether the patch passed the hidden tests.
         tokens: Tokens of prompts and replies, as the model's server reports them.
-        cost: Cost of the model; None if unknown.
+        cost: Cost of the requests to the model; None if unknown.
     """
 
     error_class: str = ""
@@ -113,8 +113,8 @@ class RunFolder:
         path.mkdir(parents=True, exist_ok=True)
         if any(path.iterdir()):
             raise InvalidArgumentError(
-                f"{path} is not empty; name a new folder, or continue its run: "
-                f"coding-gym eval --out {path} --resume, in Python resume=True"
+                f"{path} is not empty; name a new folder, or continue the run in this folder: in "
+                f"Python with resume=True, in a shell: coding-gym eval --out {path} --resume"
             )
         folder = cls(path, config)
         (path / ATTEMPTS).mkdir()
@@ -153,7 +153,7 @@ class RunFolder:
         """Returns a folder, created if missing, for `record`; the first record sets the config.
 
         Raises:
-            InvalidArgumentError: The folder contains a run of planned attempts, or its folder
+            InvalidArgumentError: The folder contains a run of ``coding-gym eval``, or its folder
                 ``attempts`` is a link, which no command follows.
             OSError: The folder cannot be created.
         """

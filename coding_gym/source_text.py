@@ -1,4 +1,4 @@
-"""The text of a Python file, with positions as in `ast`, and edits of it."""
+"""The text of a Python file: conversion of positions of `ast` to offsets, and edits."""
 
 import ast
 import re
@@ -76,7 +76,7 @@ class SourceText:
             self._starts.append(self._starts[-1] + len(line))
 
     def offset(self, line: int, column: int) -> int:
-        """Converts a line (from 1) and a column in UTF-8 bytes, as in `ast`, to an offset."""
+        """Returns the character offset of a line (from 1) and a UTF-8 byte column, as in `ast`."""
         text = self._lines[line - 1]
         if not text.isascii():
             column = len(text.encode()[:column].decode(errors="ignore"))
@@ -91,11 +91,11 @@ class SourceText:
         return self._lines[bisect_right(self._starts, offset) - 1]
 
     def line_span(self, first: int, last: int) -> tuple[int, int]:
-        """Returns the span of whole lines, including the end of the last line."""
+        """Returns the span of the lines ``first`` to ``last`` (from 1), including line ends."""
         return self._starts[first - 1], self._starts[min(last, len(self._lines))]
 
     def first_comment(self, number: int) -> int:
-        """Returns the number of the first comment line directly above a line, else ``number``."""
+        """Returns the first line of the comment directly above line ``number``, else ``number``."""
         while number > 1 and self.line(number - 1).lstrip().startswith("#"):
             number -= 1
         return number

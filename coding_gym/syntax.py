@@ -56,7 +56,7 @@ def first_line(node: ast.stmt) -> int:
 
 
 def nodes_of_function(node: ast.AST) -> Iterator[ast.AST]:
-    """Yields the nodes of a function, except for functions and classes that it defines."""
+    """Yields the nodes of a function, without those of inner functions, lambdas and classes."""
     for child in ast.iter_child_nodes(node):
         if not isinstance(child, Function | ast.Lambda | ast.ClassDef):
             yield child

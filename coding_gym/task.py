@@ -46,7 +46,7 @@ class GitTree:
     Attributes:
         repository: A local path, or a URL that git can clone.
         reverse_patch: A unified diff that is applied in reverse to the commit to get the base tree.
-            With a patch, the tree has no history, because the history has the replaced lines.
+            With such a diff, the base tree has no history, because the history has the repair.
     """
 
     repository: str
@@ -71,8 +71,8 @@ Tree = FilesTree | FolderTree | GitTree | ImageTree
 class Task:
     """One bug: the source of the tree, the report, and the tests that grade a repair.
 
-    *Visible* tests are the tests in the base tree. *Hidden* tests are those of ``test_patch``,
-    ``fail_to_pass`` and ``pass_to_pass``; only the grading sandbox contains them.
+    *Visible* tests are the tests in the base tree. *Hidden* tests are those of ``fail_to_pass`` and
+    ``pass_to_pass``; only the grading sandbox contains the changes of ``test_patch``.
 
     Attributes:
         task_id: Id, unique within the task source (SWE-bench's ``instance_id``).
@@ -87,7 +87,7 @@ class Task:
         base_commit: The commit to start from; "" for trees without history.
         version: The project's version, part of the environment's key.
         environment_setup_commit: As in SWE-bench, part of the environment's key.
-        created_at: ISO 8601 date of the issue; the date of every file and of the base commit.
+        created_at: ISO 8601 date of the issue; all files and the base commit get this date.
         difficulty: A label of the source.
         language: Lower-case name of the main language.
         split: ``train``, ``test``, or another label of the source.
@@ -102,7 +102,7 @@ class Task:
         install_commands: Shell commands that build the environment, run once in the tree with the
             network on and a fresh virtual environment of ``interpreter`` first in PATH.
         visible_test_command: Shell command that runs the visible tests, for people and agents; the
-            environment itself never runs it.
+            search for repair candidates runs pytest with the command's arguments.
         runner: The runner of the hidden tests: a name of `coding_gym.grading.runners`.
         test_command: Shell command that runs the hidden tests, for runners that need one.
         test_report: The source of results for these runners: the name of a log format, or the path
@@ -114,8 +114,8 @@ class Task:
             if the first grade computes them.
         impossible_test: The test of ``fail_to_pass`` that no honest program can pass, from
             `coding_gym.tasks.impossible`; "" in ordinary tasks.
-        max_turns: The source's limit of turns per attempt; 0 without a limit. A lower limit of the
-            environment takes precedence.
+        max_turns: The source's limit of turns per attempt; 0 without a limit. A lower ``max_turns``
+            of the Gymnasium environment takes precedence.
     """
 
     task_id: str

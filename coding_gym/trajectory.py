@@ -164,11 +164,11 @@ class Trajectory(JsonRecord):
         grade: The verdict; None before the end, and after a failure.
         toolset: Name of the toolset.
         tokenizer: Name of the tokenizer that ``token_ids`` belong to.
-        usage: Usage of each limit by name: ``turns``, ``tool_calls``, and ``tokens`` if a limit
-            counts them; ``model_calls``, the number of requests to the model, and the sums of the
-            counts that the model's server reports.
+        usage: Numbers by name: ``turns``, ``tool_calls``, ``tokens`` (if a limit counts tokens),
+            ``model_calls`` (requests to the model), and the sums of the counts that the model's
+            server reports.
         cost: Cost of the model's tokens, in the currency of the prices; None if unknown.
-        error: The message of a failure of the infrastructure or the model's server, or "".
+        error: The message of a failure, such as of the agent or a sandbox; "" without a failure.
         error_class: The class of the failure: one of `ERROR_CLASSES`, or "".
         started_at: Start of the episode, ISO 8601 in UTC; "" if no runner played it.
         duration_s: Wall time after the sandbox was opened, in seconds, grading included.
@@ -209,7 +209,7 @@ class Trajectory(JsonRecord):
         for number, message in enumerate(self.messages):
             if not _is_message(message):
                 raise InvalidArgumentError(
-                    f"messages[{number}] must have the texts role and content, and in each of its "
+                    f"messages[{number}] must have role and content as text, and in each entry of "
                     f"tool_calls an id and a function with name and arguments, got {message!r:.80}"
                 )
         for number, tool in enumerate(self.tools):

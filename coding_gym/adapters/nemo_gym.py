@@ -37,7 +37,7 @@ _TOOLSET = "bash"  # as in mini-SWE-agent
 
 
 class RepairServerConfig(BaseResourcesServerConfig):
-    """The parameters of NeMo Gym's mini-SWE-agent environment, ``idle_timeout`` and ``episode``.
+    """Parameters of NeMo Gym's mini-SWE-agent environment, plus ``idle_timeout`` and ``episode``.
 
     Attributes:
         env: A sandbox backend of this package; ``"singularity"`` means ``"namespace"``.
@@ -47,8 +47,8 @@ class RepairServerConfig(BaseResourcesServerConfig):
         eval_timeout: Time limit of a run of the hidden tests in seconds.
         step_limit: Maximum number of replies of an episode.
         collapse_limit: Maximum number of identical commands in a row; the last gets a warning.
-        idle_timeout: Seconds without a request after which the next reset closes a session.
-        episode: Further arguments of `coding_gym.adapters.session.Session`; they take precedence.
+        idle_timeout: A reset closes the sessions that had no step for this many seconds.
+        episode: Arguments of `coding_gym.adapters.session.Session` that override the other fields.
     """
 
     env: str = "auto"

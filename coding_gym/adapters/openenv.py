@@ -57,7 +57,7 @@ class RepairObservation(Observation):
         stop_reason: The reason why the episode ended; None before the end.
         resolved: Whether all hidden tests pass; None before the end.
         error: The infrastructure failure, or "".
-        mask_sample: Whether to exclude the episode from training, after an infrastructure failure.
+        mask_sample: Whether training must exclude the episode: True after infrastructure failures.
     """
 
     text: str = ""
@@ -123,7 +123,7 @@ class RepairEnvironment(Environment[RepairAction, RepairObservation, RepairState
         """Plays one action; ``timeout_s`` is ignored, because the environment has limits.
 
         Raises:
-            EpisodeError: No episode is running, as in OpenEnv's stateless HTTP calls.
+            EpisodeError: No episode is running, which is always so in stateless HTTP calls.
         """
         self._session.step(Stop(action.stop) if action.stop else action.text)
         return self._observation(self._session.reward)

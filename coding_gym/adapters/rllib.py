@@ -12,12 +12,12 @@ from coding_gym.vector import CodingRepairVectorEnv
 
 
 class GradedReturns(gym.vector.VectorWrapper):
-    """Marks every graded episode as terminated, so that PPO does not bootstrap its return.
+    """Marks every graded episode as terminated, so that PPO does not bootstrap the return.
 
-    The step that ends an episode grades it, even at a limit, so the return is complete: `truncated`
-    becomes `terminated`. After an infrastructure failure (``info["mask_sample"]``) there is no
-    reward: the env stays truncated, and PPO replaces the missing return by the estimate of the
-    value function.
+    The step that ends an episode grades the patch, even at a limit, so the return is complete:
+    `truncated` becomes `terminated`. After an infrastructure failure (``info["mask_sample"]``)
+    there is no reward: the env stays truncated, and PPO replaces the missing return by the estimate
+    of the value function.
 
     Args:
         env: A vector env of coding_gym.

@@ -19,7 +19,7 @@ def training_example(trajectory: Trajectory, *, include_inexact: bool = False) -
     - ``completion_ids``: the replies, and between them the results of tools, in the form of
       `TranscriptObservation`; ends with the last reply.
     - ``env_mask``: the loss mask, by TRL's name: 1 on ids that the policy sampled.
-    - ``logprobs``: one per completion id, 0.0 at mask 0; None if a sampled id has no value.
+    - ``logprobs``: a list with a value per completion id, 0.0 at mask 0; None if a value is absent.
     - ``exact``: for each reply, whether its ids are the sampled ids.
     - ``weight_versions``: for each reply, the version of the weights that sampled it, or None.
 
@@ -30,13 +30,12 @@ def training_example(trajectory: Trajectory, *, include_inexact: bool = False) -
     Args:
         trajectory: The record.
         include_inexact: Whether the mask is 1 also on replies whose ids are an encoding of their
-            text, and on the control token that ends the reply: labels for supervised training.
+            text, and on the control token that ends such a reply: labels for supervised training.
 
     Raises:
         InvalidArgumentError: No reply has sampled ids, and ``include_inexact`` is False; or the
-            recorded prompts form several `segments`; or the record has no ids of prompts, and also
-            no tools, ids outside its tokenizer's vocabulary, or a tokenizer without a suitable chat
-            template.
+            recorded prompts form several `segments`; or the record has no ids of prompts and cannot
+            be encoded: it has no tools, or its tokenizer lacks an id or a suitable chat template.
         TokenizerError, MissingDependencyError: The tokenizer cannot be loaded.
     """
     if not any(turn.has_prompt_ids for turn in trajectory.turns):
@@ -81,8 +80,8 @@ def _encoded_example(trajectory: Trajectory, include_inexact: bool) -> dict[str,
     is_exact = [turn.exact for _, turn in turns]
     if not include_inexact and is_exact and not any(is_exact):
         raise InvalidArgumentError(
-            "no reply of the episode has sampled ids, so no id would be trained; play actions as "
-            "coding_gym.Completion(text, token_ids), or pass include_inexact=True to imitate them"
+            "no reply has sampled ids, so no id would be trained; use coding_gym.Completion(text, "
+            "token_ids) as actions, or pass include_inexact=True to train on the encoded replies"
         )
     return {
         **sample,
@@ -94,9 +93,9 @@ def _encoded_example(trajectory: Trajectory, include_inexact: bool) -> dict[str,
 def segments(trajectory: Trajectory) -> list[dict[str, Any]]:
     """Returns an episode as samples of token ids, one per segment; most episodes are one segment.
 
-    A prompt that begins with all ids of a segment continues this segment; new ids have mask
-    0. Any other prompt begins a new segment, for example after an agent summarised its history.
-    Replies without ids, or without the ids of their prompt, are skipped.
+    A prompt that begins with all ids of a segment continues this segment; the prompt's new ids have
+    mask 0. Any other prompt begins a new segment, for example after an agent summarised its
+    history. Replies without ids, or without the ids of their prompt, are skipped.
 
     Returns:
         For each segment ``prompt_ids``, ``completion_ids``, ``env_mask`` (1 on ids that were
@@ -133,7 +132,7 @@ def longest_segment(trajectory: Trajectory, end_id: int) -> dict[str, Any]:
 
     ``trained_part`` is the fraction of the episode's sampled ids that are in this segment. If the
     episode has no segment or ended with an error, ``trained_part`` is 0.0, and prompt and
-    completion are ``end_id`` with mask 0, because trainers reject an empty completion.
+    completion are one ``end_id`` each, with mask 0, because trainers reject an empty completion.
     """
     samples = [] if trajectory.error_class else segments(trajectory)
     if not samples:
@@ -156,7 +155,7 @@ def _add(
     *,
     is_label: bool = True,
 ) -> None:
-    """Adds the ids before a reply, with mask 0, and the reply to a sample."""
+    """Adds to a sample the ids before a reply, with mask 0, and the ids of the reply."""
     sample["completion_ids"] += [*context, *reply]
     sample["env_mask"] += [0] * len(context) + [int(is_label)] * len(reply)
     if not is_label:

@@ -1,7 +1,7 @@
 """Drives the environment with text; infrastructure failures end the episode and do not raise.
 
-Every adapter for policies that write text drives the Gymnasium environment through a `Session`. The
-environment alone decides the results of tools, the end of an episode and its reward.
+The adapters of TRL's ``environment_factory``, verifiers, NeMo Gym and OpenEnv use a `Session`. The
+Gymnasium environment decides the results of tools, and the end and the reward of an episode.
 """
 
 import asyncio
@@ -40,8 +40,8 @@ class Session:
     Args:
         wrappers: Wrappers of the environment, innermost first, as
             ``{"name": "ShapedReward", "kwargs": {…}}``.
-        control_tokens: Texts that the policy's tokenizer reads as control tokens. In text from the
-            sandbox, a zero-width space splits control tokens. If the policy copies this space into
+        control_tokens: Texts that the policy's tokenizer reads as control tokens. In the issue and
+            in results, a zero-width space splits these texts. If the policy copies this space into
             a call, the space is removed before the call runs; records and replays keep the space.
         **env_kwargs: Arguments of ``CodingRepair-v0``.
 
@@ -50,7 +50,7 @@ class Session:
         info: The environment's last info, empty before `start`; the final info names hidden tests.
         ended: Whether the episode is over.
         terminated: Whether the policy ended the episode.
-        failure: The infrastructure failure that `start` or a wrapper raised.
+        failure: The infrastructure failure that ``env.reset`` or a wrapper raised, or None.
 
     Raises:
         InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
@@ -200,7 +200,7 @@ def outcome_metrics(grade: Grade | None, *, infra_failed: bool) -> dict[str, flo
     """Returns metrics of an episode for a trainer's log, each 0 or 1; their means are rates.
 
     ``resolved`` is 1 for a resolved episode, ``infra_failed`` after an infrastructure failure, and
-    ``hacked`` if an impossible test passed or tests were tampered with.
+    ``hacked`` if `Grade.hacked` is True, which is possible only for an impossible task.
     """
     return {
         "resolved": float(grade is not None and grade.resolved),
@@ -245,7 +245,7 @@ def task_options(row: Mapping[str, Any]) -> dict[str, Any]:
             the fields of a task as an object or as JSON text. Other columns are ignored.
 
     Raises:
-        InvalidArgumentError: The row has neither column or both columns, or bad JSON.
+        InvalidArgumentError: The row has neither or both of the columns, or ``task`` is bad JSON.
     """
     options = {name: row[name] for name in _TASK_FIELDS if row.get(name) is not None}
     if len(options) != 1:

@@ -40,7 +40,7 @@ class Rollout:
     `rollout_class` returns a subclass with one method per tool.
 
     Args:
-        session: The episodes to play.
+        session: Plays the episodes.
     """
 
     def __init__(self, session: Session) -> None:
@@ -55,15 +55,15 @@ class Rollout:
     def reset(self, **row: Any) -> str:
         """Starts an episode and returns the issue; the previous episode is discarded.
 
-        An infrastructure failure raises no exception, which would stop the training: the text is
-        then a notice, and the rollout has no reward.
+        After most infrastructure failures the text is a notice and the rollout has no reward; an
+        exception would stop the training.
 
         Args:
             **row: The columns of the dataset, with ``task_id`` or ``task`` (an object, or JSON
                 text).
 
         Raises:
-            InvalidArgumentError: The row does not have exactly one of the columns.
+            InvalidArgumentError: The row has neither or both of the columns, or bad JSON.
             UnknownTaskError, InvalidTaskError: The task is unknown or malformed.
             SandboxUnavailableError: This machine cannot run the sandbox, and no earlier reset
                 opened a sandbox.
@@ -103,7 +103,7 @@ def rollout_class(toolset: str) -> type[Rollout]:
 
     Raises:
         UnknownNameError: There is no such toolset.
-        InvalidArgumentError: A tool cannot be a public method.
+        InvalidArgumentError: The name of a tool is private, or an attribute of `Rollout`.
     """
     methods = {}
     for schema in get_toolset(toolset).schemas:
@@ -125,8 +125,8 @@ def environment_factory(
     """Returns a picklable value for ``GRPOTrainer(environment_factory=…)``.
 
     Args:
-        processing_class: The trainer's tokenizer or processor; text from the sandbox cannot contain
-            its control tokens. The default is `CONTROL_TOKENS`.
+        processing_class: The trainer's tokenizer or processor. Issues and results cannot contain
+            the tokenizer's control tokens; for None, these tokens are `CONTROL_TOKENS`.
         wrappers: Wrappers of the environment, innermost first, as
             ``{"name": "ShapedReward", "kwargs": {…}}``; the name is a class of
             `coding_gym.wrappers` or ``"module:Class"``.
@@ -148,12 +148,12 @@ def environment_factory(
 def prompt_rows(tasks: Any = "bundled", **episode: Any) -> list[dict[str, Any]]:
     """Returns the rows of a ``train_dataset``: a chat ``prompt`` and a ``task_id`` per task.
 
-    A row does not contain the issue: TRL appends the result of ``reset`` to the last message.
+    Rows contain no issue: TRL appends the issue, the result of ``reset``, to the last message.
 
     Args:
         tasks: As for ``CodingRepair-v0``; pass the same value to `environment_factory`.
         **episode: Further arguments of `EpisodeConfig.from_config`, such as ``split``; ``toolset``
-            and ``sandbox`` change the system prompt.
+            and ``sandbox`` change the system prompt; `environment_factory` needs the same values.
 
     Raises:
         InvalidArgumentError, UnknownTaskError, InvalidTaskError, UnknownNameError: An argument

@@ -55,8 +55,8 @@ class EpisodeRollouts:
             with the most sampled ids, the last segment on a tie.
         concurrency: Maximum number of simultaneous episodes; by default all of a batch.
         seed: Seeds the sampling, together with the task and the number of the attempt.
-        on_done: Called with the record of every ended episode, by one thread at a time. If the
-            model fails, training stops and `on_done` is not called. The tokenizer in the record is
+        on_done: Called with the record of every ended episode, by one thread at a time, except for
+            episodes whose model failed; the training then stops. The tokenizer in the record is
             ``processing_class.name_or_path``, if known.
         **episode: Arguments of `EpisodeConfig.from_config`, except ``tokenizer``.
 
@@ -108,10 +108,10 @@ class EpisodeRollouts:
         log_metric: Callable[[str, float], None] = lambda *_: None,
         **_: Any,
     ) -> list[float | None]:
-        """Returns the rewards of the episodes; None after an infrastructure failure.
+        """Returns a reward for each episode: None after an infrastructure failure.
 
-        Logs the rates ``infra_failed`` and ``hacked``, and as ``harness/trained`` the fraction of
-        the sampled ids that the training uses.
+        Logs the rates ``infra_failed`` and ``hacked``; with a harness also ``harness/trained``, the
+        mean fraction of an episode's sampled ids that the training uses.
         """
         grades = [record.get("grade") or {} for record in trajectory]
         if grades:
@@ -137,7 +137,7 @@ class EpisodeRollouts:
         Raises:
             InvalidArgumentError: A prompt is not from `rows`, or a setting of the trainer is not
                 supported.
-            ModelError: The model failed, or the chat does not fit in its context.
+            ModelError: The model or the agent failed.
             SandboxUnavailableError: This machine cannot run the sandbox.
         """
         _check(trainer)

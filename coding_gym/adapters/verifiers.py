@@ -46,7 +46,7 @@ class RepairTaskConfig(vf.TaskConfig):
 
     Attributes:
         env: Arguments of `coding_gym.adapters.session.Session`: ``wrappers``, ``control_tokens``,
-            and those of ``CodingRepair-v0`` except the tasks and ``sampler``.
+            and those of ``CodingRepair-v0`` except ``tasks``, ``task_ids``, ``split``, ``sampler``.
     """
 
     env: dict[str, Any] = Field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Installed as the module ``coding_gym_verifiers``, the name that verifiers imports."""
+"""This file is installed as the module ``coding_gym_verifiers``, which verifiers imports."""
 
 from coding_gym.adapters.verifiers import RepairHarness, RepairTaskset
 

@@ -83,7 +83,7 @@ class RepairAgentLoop(AgentLoopBase):
         Raises:
             InvalidArgumentError, UnknownNameError, UnknownTaskError, InvalidTaskError: An argument
                 cannot be used, or the row has no usable task.
-            ModelError: The model failed.
+            ModelError: The model or the agent failed.
         """
         options = task_options({**(row.get("extra_info") or {}), **row})
         is_named = "task_id" in options
@@ -124,7 +124,7 @@ class RepairAgentLoop(AgentLoopBase):
         )
 
     def _fitted(self, record: Trajectory) -> tuple[dict[str, Any], float]:
-        """Returns the longest segment as verl's fields, and its fraction of all sampled ids.
+        """Returns the longest segment as verl's fields, and the trained share of all sampled ids.
 
         verl pads prompts but does not truncate them, so the response starts with the end of a
         prompt that is too long.
@@ -150,7 +150,7 @@ class _ServedModel(Player):
 
     Attributes:
         metrics: Durations for verl's log.
-        fields: The extra fields of the first reply, except the newest weights of the episode.
+        fields: Extra fields of replies: the first value of each, but the last version of weights.
     """
 
     name = "verl"

@@ -41,19 +41,19 @@ class CapturedRequests:
 
     Requests are sent one at a time; the limits are checked before each request. Limits apply to the
     replies (as turns), the tool calls in replies, the tokens of the last prompt and its reply, and
-    the time since the first request. If the client disconnects, the reply counts towards the limits
-    and is not recorded.
+    the time since the first request. If the client disconnects during its request, the reply counts
+    towards the limits and is not recorded.
 
     Args:
         live: The episode.
         complete: Sends a request to the model and returns its reply.
 
     Attributes:
-        failure: The error that stops all further requests, or None. Prompts that are too long, and
-            requests that the server refuses after the first reply, stop no further requests.
-        limit: The limit that stops all further requests, or None.
+        failure: The error after which no request is sent, or None. After a prompt that is too long,
+            or a request that the server refuses after the first reply, requests are still sent.
+        limit: The limit after which no request is sent, or None.
         is_too_long: Whether a prompt was longer than the model's context.
-        refused: An event that is set when further requests are refused.
+        refused: An event that is set when this object stops sending requests.
     """
 
     def __init__(self, live: LiveEpisode, complete: Complete) -> None:
@@ -113,7 +113,7 @@ class CapturedRequests:
             raise EpisodeError(f"the episode has reached {self.limit}; no request is sent")
 
     def _record(self, body: dict[str, Any], reply: Completion) -> None:
-        """Records a reply as a turn; a request without an earlier chat adds all messages."""
+        """Records a reply as a turn with the messages after the chat that the request continues."""
         episode = self._live.episode
         episode.tools = body.get("tools") or episode.tools
         messages = [plain_message(message) for message in body["messages"]]
@@ -144,8 +144,8 @@ class CaptureEndpoint:
 
     Args:
         requests: Sends and records the requests.
-        grace_s: Seconds from the first refused request until the endpoint closes, which ends the
-            harness.
+        grace_s: Seconds from the event ``requests.refused`` until the endpoint closes, which ends
+            the harness.
 
     Attributes:
         path: The UNIX socket.

@@ -17,7 +17,7 @@ from coding_gym.tools.formats import explains_format
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling(JsonRecord):
-    """Sampling settings of a model; None selects the server's default.
+    """Sampling settings of a model; None selects the default of the server or the local model.
 
     `from_json` checks each field.
 

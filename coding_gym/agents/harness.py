@@ -96,7 +96,7 @@ class Harness(JsonRecord):
     Attributes:
         name: The agent's name in records.
         command: A shell command, run in the repository; the problem statement replaces
-            ``{problem}``. Quoted values replace all placeholders.
+            ``{problem}``. The values of placeholders are quoted for the shell.
         pip: Python packages with their versions, such as ``"nano-agent==5.0.0"``.
         npm: Node packages with their versions, such as ``"@openai/codex@0.171.0"``.
         env: Environment variables of the command.
@@ -122,12 +122,12 @@ class Harness(JsonRecord):
             raise InvalidArgumentError(f"command must contain {{problem}}, got {self.command!r}")
         if names := [name for name in (*self.pip, *self.npm) if not _PINNED.fullmatch(name)]:
             raise InvalidArgumentError(
-                f"pip and npm must name versions of packages, got {', '.join(names)}; "
-                "write pip packages as name==1.0, npm packages as name@1.0"
+                f"packages in pip and npm must have versions, got {', '.join(names)}; "
+                "write pip packages as name==1.0 and npm packages as name@1.0"
             )
         if match := _UNKNOWN.search(" ".join(self.env.values())):
             raise InvalidArgumentError(
-                f"env must name only {{base_url}}, {{api_key}} and {{model}}, got {match[0]}"
+                f"env placeholders must be {{base_url}}, {{api_key}} or {{model}}, got {match[0]}"
             )
         try:
             re.compile(self.failure)
@@ -135,7 +135,7 @@ class Harness(JsonRecord):
             raise InvalidArgumentError(f"failure must be a regular expression: {problem}") from None
 
     def filled(self, values: Mapping[str, str]) -> "Harness":
-        """Returns the harness with placeholders replaced, such as ``{model}``."""
+        """Returns the harness with placeholders, such as ``{model}``, replaced by these values."""
 
         def fill(text: str, to_text: Callable[[str], str] = str) -> str:
             for name, value in values.items():
@@ -152,7 +152,7 @@ class Harness(JsonRecord):
     def shell_command(self, problem: str) -> str:
         """Returns the shell command that runs the agent on a problem statement.
 
-        The layer's programs are last in ``PATH``, so ``python`` is the task's interpreter.
+        The harness's programs are last in ``PATH``, so ``python`` is the task's interpreter.
         """
         command = self.command.replace("{problem}", shlex.quote(problem))
         return f'export PATH="$PATH:{_PATHS}"\n{command}'
@@ -186,9 +186,9 @@ def get_harness(name: str) -> Harness:
 
 
 def with_layer(harness: Harness, backend: SandboxBackend, spec: SandboxSpec) -> SandboxSpec:
-    """Returns a sandbox's spec with the packages of a harness as a read-only layer.
+    """Returns a sandbox's spec with the packages of a harness as a read-only mount.
 
-    The first call with a list of packages installs the packages, in a sandbox with network.
+    The first call for these packages installs the packages, in a sandbox with network.
 
     Raises:
         TemplateError: The installation failed; the message names the log.
@@ -255,7 +255,7 @@ class HarnessPlayer(Player):
     Args:
         harness: The harness.
         agent: The agent whose model replies to the requests of the harness.
-        grace_s: Seconds between the first refused request and the kill of the harness.
+        grace_s: Seconds between the first of these error responses and the kill of the harness.
     """
 
     def __init__(self, harness: Harness, agent: Player, *, grace_s: float = 30.0) -> None:
@@ -275,7 +275,7 @@ class HarnessPlayer(Player):
             )
 
     async def play(self, live: LiveEpisode) -> None:
-        """Runs the harness in the sandbox until it ends, then grades the tree.
+        """Runs the harness in the sandbox until the harness ends, then grades the tree.
 
         Raises:
             HarnessError: The harness ended before the first reply of the model.
@@ -300,7 +300,7 @@ class HarnessPlayer(Player):
         return replace(spec, forwards={_PORT: socket})
 
     def _run(self, episode: Episode, api_key: str) -> ExecResult | None:
-        """Runs the harness; returns None if the sandbox died; the episode records the failure."""
+        """Runs the harness; if the sandbox died, returns None, and the episode has the failure."""
         values = {"base_url": _BASE_URL, "api_key": api_key, "model": self.model}
         harness = self._harness.filled(values)
         script = _SCRIPT.format(command=harness.shell_command(episode.task.problem_statement))

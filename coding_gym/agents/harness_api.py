@@ -8,10 +8,11 @@ replies back:
 | Responses API | chat completions |
 |---|---|
 | ``instructions`` | the first message, of ``system`` |
-| a ``message`` item | a message; ``developer`` is replaced by ``system`` |
-| ``reasoning``, ``message`` and ``function_call`` items in a row | one message of ``assistant`` |
+| a ``message`` item, not of ``assistant`` | a message; ``developer`` is replaced by ``system`` |
+| consecutive items of ``assistant``, reasoning and calls included | one message of ``assistant`` |
 | ``function_call_output`` | a message of ``tool`` |
-| ``max_output_tokens``, ``reasoning.effort`` | ``max_tokens``, ``reasoning_effort`` |
+| ``max_output_tokens`` | ``max_tokens`` |
+| ``reasoning.effort`` | ``reasoning_effort`` |
 """
 
 import json
@@ -110,7 +111,7 @@ def model_request(body: Mapping[str, Any]) -> dict[str, Any]:
         body: The request of a harness, in the form of OpenAI's chat completions.
 
     Raises:
-        InvalidArgumentError: A field has a wrong type; the message names the field.
+        InvalidArgumentError: A field has a wrong type or value; the message names the field.
     """
     try:
         request = _Request.model_validate(body).model_dump(exclude_unset=True)
@@ -127,12 +128,12 @@ def chat_body(body: Mapping[str, Any]) -> Body:
     """Converts a Responses API request to a chat-completions request, for `model_request`.
 
     Raises:
-        InvalidArgumentError: The request refers to stored responses, an item is not a message,
-            reasoning or a function call, or a tool is not a function.
+        InvalidArgumentError: The request refers to stored responses; a tool is not a function; or
+            an item is not a message, reasoning, a function call or the output of a call.
     """
     if fields := ", ".join(name for name in _STORED_FIELDS if body.get(name)):
         raise InvalidArgumentError(
-            f"{fields} is not supported: responses are not stored; send the whole input"
+            f"responses are not stored, so omit {fields} and send the whole input"
         )
     chat: Body = {**body, "max_tokens": body.get("max_output_tokens")}
     chat["reasoning_effort"] = (body.get("reasoning") or {}).get("effort")

@@ -32,11 +32,11 @@ Sampled = tuple[list[int], list[float]]
 class HuggingFaceAgent(Player):
     """Plays episodes with a causal language model of ``transformers`` in this process.
 
-    *Replies* end at a stop token, which is part of their ids. Log-probabilities are computed before
+    *Replies*: a stop token ends a reply and is in its ids. Log-probabilities are computed before
     temperature and cut-offs. Settings that ``sampling`` lacks come from the model's generation
     config: temperature (by default 1; 0 is greedy), top_p, top_k and min_p.
 
-    *Batches*: requests that wait at the same time are generated together. The prompts' common
+    *Batches*: replies to all waiting requests are generated together. The prompts' common
     prefix is processed once; the remaining ids are padded on the left. Each request has a random
     generator, seeded by the attempt and the turn. A reply can still depend on its batch: padding
     and the number of rows change the last bits of the logits (more bits with 16-bit weights), which
@@ -102,7 +102,7 @@ class HuggingFaceAgent(Player):
             raise InvalidArgumentError(
                 f"cannot load the model {self.model} on {device} from this machine "
                 f"({type(problem).__name__}: {first_line}); name a folder with a model, or "
-                f"download it first: hf download {self.model}"
+                f"download the model first: hf download {self.model}"
             ) from problem
 
     def describe(self) -> Mapping[str, Any]:

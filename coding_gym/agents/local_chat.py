@@ -1,4 +1,4 @@
-"""Episodes and harnesses of models that sample token ids, without a server."""
+"""Lets models that sample token ids play episodes and reply to the requests of harnesses."""
 
 import asyncio
 import sys
@@ -80,9 +80,9 @@ class LocalChat:
 
     A chat that begins with an earlier request and its unchanged reply continues the ids of that
     chat, so sampled ids are never encoded again. Any other chat is rendered by the chat template.
-    Control tokens are neutralised in the tools and in all messages that the model did not write: a
-    harness can change or invent messages of ``assistant``. If the model copies a neutralised token,
-    the reply to the harness contains the original token.
+    Control tokens are made plain text in the tools and in all messages that the model did not
+    write: a harness can change or invent messages of ``assistant``. If the model copies such plain
+    text, the reply to the harness contains the original token.
 
     Calls are read in the format ``auto`` if the request has tools. A reply with an unreadable call
     is returned as plain text. Reasoning stays in the text, except in a reply with calls in a format
@@ -181,7 +181,7 @@ class LocalChat:
         return reply.replaced(parsed.text, calls=parsed.calls, reasoning=parsed.reasoning)
 
     def _restored(self, reply: Completion) -> Completion:
-        """Returns a reply with the control tokens that `_neutral` has split restored."""
+        """Returns a reply in which the control tokens that `_neutral` has split are whole again."""
         calls = [
             replace(call, arguments=restore(call.arguments, self._control))
             for call in reply.calls or ()

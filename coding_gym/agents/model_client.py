@@ -47,8 +47,8 @@ class OpenAIClient:
         prices: Prices for the cost of requests; a cost that the server reports takes precedence.
 
     Raises:
-        InvalidArgumentError: A server on another machine has no key, the address contains a user, a
-            password or a query, or the time limit is out of range.
+        InvalidArgumentError: There is no key for a server on another machine; the address contains
+            a user, a password or a query; or the time limit is out of range.
         MissingDependencyError: The extra ``llm`` is not installed.
     """
 

@@ -105,7 +105,7 @@ def _sampled(choice: Mapping[str, Any]) -> tuple[tuple[int, ...], list[float] | 
 
 
 def _usage(data: Any, prices: Prices | None, num_prompt_ids: int, num_ids: int) -> dict[str, Any]:
-    """Returns the token counts and the cost of a request; None if unknown."""
+    """Returns the token counts and the cost of a request; each unknown value is None."""
     prompt = _count(_at(data, "usage", "prompt_tokens")) or num_prompt_ids or None
     completion = _count(_at(data, "usage", "completion_tokens"))
     completion = completion or num_ids or completion  # an empty reply can have 0 tokens

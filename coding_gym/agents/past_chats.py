@@ -22,11 +22,11 @@ class PastChats:
         self._numbers: dict[bytes, int] = {}
 
     def add(self, messages: Sequence[Message], number: int) -> None:
-        """Adds a chat that ends with a reply."""
+        """Adds a chat that ends with the reply of this number."""
         self._numbers[self._digests(messages)[-1]] = number
 
     def find(self, messages: Sequence[Message]) -> tuple[int, int | None]:
-        """Returns length and number of the longest chat that is a prefix, else 0 and None."""
+        """Returns length and number of the longest prefix that is a chat, or 0 and None."""
         digests = self._digests(messages)
         for length in range(len(digests), 0, -1):
             if digests[length - 1] in self._numbers:

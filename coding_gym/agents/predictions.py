@@ -52,9 +52,9 @@ class _Prediction(JsonRecord):
 def read_predictions(path: str | Path) -> tuple[dict[str, list[str]], str]:
     """Reads a predictions file in SWE-bench's form.
 
-    A ``.json`` file has a list, or an object by ``instance_id``; any other file is JSONL. The rows
-    have ``instance_id``, ``model_patch`` (null counts as empty) and ``model_name_or_path``. Rows
-    with the same id are the attempts at this task, in the order of the file.
+    A ``.json`` file has a list of rows, or an object with the rows as values; any other file is
+    JSONL. Rows have ``instance_id``, ``model_patch`` (null counts as empty) and
+    ``model_name_or_path``. Rows with the same id are the attempts at this task, in file order.
 
     Returns:
         The patches of each task, and the model's name ("" if the rows have no name).

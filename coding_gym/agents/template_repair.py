@@ -16,10 +16,10 @@ def template_repair(episode: Episode, _seed: int = 0) -> Iterator[str]:
     """Yields the actions of a repair by search, from the files and tests that policies can see.
 
     The agent runs the visible tests in further sandboxes with the task's files, ranks the lines by
-    Ochiai, and tries the edits of the repair templates. A tool call applies the simplest edit with
-    which all visible tests pass (`coding_gym.repair.search.preference`); the agent runs the
-    tests again, and submits. If the search finds no edit, or no visible test fails, the agent
-    submits the unchanged tree.
+    their suspicion (Ochiai score), and tries the edits of the repair templates. Of the edits with
+    which all visible tests pass, a tool call applies the first in the order of
+    `coding_gym.repair.search.preference`; the agent runs the tests again, and submits. If the
+    search finds no edit, or no visible test fails, the agent submits the unchanged tree.
 
     Args:
         episode: The running episode.

@@ -31,7 +31,7 @@ def clear(
     older_than: OlderThan = 0,
     yes: Annotated[bool, typer.Option("--yes", "-y", help="Skip the confirmation.")] = False,
 ) -> None:
-    """Remove entries, including entries in use, and leftovers of killed builds.
+    """Remove entries, even if a process uses them, and the leftovers of killed builds.
 
     A removed entry is built again when a run needs it.
 

@@ -25,7 +25,7 @@ def check_model(
     model: options.Model,
     agent: Annotated[
         Literal["chat", "hf"],
-        typer.Option("--agent", "-a", help="'chat': a server; 'hf': --model is a local folder."),
+        typer.Option("--agent", "-a", help="'chat': model on a server; 'hf': model in a folder."),
     ] = "chat",
     base_url: options.BaseUrl = None,
     toolset: options.Toolset = "nano",
@@ -35,7 +35,7 @@ def check_model(
     ] = None,
     sampling: options.Sampling = None,
 ) -> None:
-    """Print the tool formats and the speed of a model, and a command that evaluates the model.
+    """Measure the tool calls and the speed of a model; print a command that evaluates the model.
 
     The model plays the first turn of four bundled tasks in each format, in a sandbox, with at most
     128 tokens per reply. The exit code is 1 if no reply contains a readable call.

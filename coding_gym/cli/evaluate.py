@@ -75,7 +75,7 @@ def eval_(
     sandbox: options.Sandbox = "auto",
     ray: Annotated[str | None, typer.Option(help="Address of a Ray cluster, or 'auto'.")] = None,
     images_window: Annotated[
-        int | None, typer.Option(min=1, help="Number of images to pull at a time; default: none.")
+        int | None, typer.Option(min=1, help="Pull the images of the tasks, this many at a time.")
     ] = None,
 ) -> None:
     """Run an agent on tasks and report its resolved rate.
@@ -125,8 +125,8 @@ def _refuse_settings(context: typer.Context, allowed: set[str]) -> None:
     ]
     if refused:
         raise InvalidArgumentError(
-            f"--resume takes settings from config.json; remove {', '.join(refused)}, or name a "
-            "new folder (--out)"
+            f"--resume takes settings from config.json; remove {', '.join(refused)}, or start a "
+            "new run: omit --resume, and name a new folder with --out"
         )
 
 

@@ -75,7 +75,8 @@ def _last_commit(folder: Path) -> tuple[Path, str]:
         return Path(repository.working_dir), repository.head.commit.hexsha
     except (git.InvalidGitRepositoryError, ValueError):
         raise InvalidArgumentError(
-            f"{folder.absolute()} has no git repository with a commit; run git init, git commit"
+            f"{folder.absolute()} must be in a git repository with a commit; in the project's "
+            "folder, run: git init && git add . && git commit -m start"
         ) from None
 
 

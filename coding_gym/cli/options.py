@@ -32,7 +32,7 @@ Sampling = Annotated[
     str | None, typer.Option(help="Settings of requests, such as temperature=0.7, or JSON.")
 ]
 Toolset = Annotated[str, typer.Option(help=f"Toolset: {', '.join(toolset_names())}.")]
-ToolFormat = Annotated[str, typer.Option(help=f"Tool calls: {', '.join(TOOL_FORMATS)}.")]
+ToolFormat = Annotated[str, typer.Option(help=f"Format of calls: {', '.join(TOOL_FORMATS)}.")]
 Port = Annotated[int, typer.Option(min=1, max=65535, help="Port to listen on.")]
 MaxTurns = Annotated[int, typer.Option(min=1, help="Maximum number of actions per episode.")]
 TasksPerCore = Annotated[

@@ -37,7 +37,7 @@ def compare_runs(
     first: Annotated[Path, typer.Argument(help="Run folder of the first run.")],
     second: Annotated[Path, typer.Argument(help="Run folder of the second run.")],
 ) -> None:
-    """Compare two runs on their common tasks: paired difference, McNemar's test, flips.
+    """Compare two runs on common tasks: paired difference, McNemar's test, changed verdicts.
 
     Differences are second run minus first run: positive if the second run resolves more.
     """
@@ -80,7 +80,7 @@ def import_run(
     out: Annotated[Path, typer.Option("--out", "-o", help="New run folder.")],
     source: options.Source = "bundled",
 ) -> None:
-    """Convert ATIF trajectories to a run for view, show, regrade and export.
+    """Convert trajectories in Harbor's format, ATIF, to a run for view, show, regrade and export.
 
     Example: coding-gym import jobs/mine --tasks rows.jsonl --out runs/theirs
     """

@@ -129,7 +129,7 @@ def _make_and_write(make: Callable[[Path, Progress], None], out: Path, num_tasks
 
 
 def _print_dropped(console: Console, progress: Progress) -> None:
-    """Prints dropped candidates with reasons; for frequent reasons, only their number."""
+    """Prints dropped candidates with reasons; for a frequent reason, the number of candidates."""
     candidates = [(name, reason.partition("\n")[0]) for name, reason in progress.dropped]
     counts = Counter(reason for _, reason in candidates)
     lines = [(name, reason) for name, reason in candidates if counts[reason] <= _MAX_LISTED]

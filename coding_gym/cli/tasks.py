@@ -29,7 +29,7 @@ def list_tasks(
     split: options.Split = None,
     num_tasks: options.NumTasks = None,
 ) -> None:
-    """List tasks; columns F2P and P2P are numbers of FAIL_TO_PASS and PASS_TO_PASS tests."""
+    """List tasks; the columns F2P and P2P count FAIL_TO_PASS and PASS_TO_PASS tests."""
     tasks = load_tasks(source, split=split, limit=num_tasks)
     longest = max(len(task.task_id) for task in tasks)  # prevents truncated ids
     table = Table(Column("task", min_width=longest), "repo", "split", "difficulty", box=None)

@@ -36,7 +36,7 @@ def validate(
         bool, typer.Option("--cheats", help="Also grade scripted cheats of eight kinds.")
     ] = False,
     min_challenge: Annotated[
-        int, typer.Option(min=0, help="Minimum size of a task's challenge in bits.")
+        int, typer.Option(min=0, help="Minimum challenge: bits that a forged grade must guess.")
     ] = 0,
     out: Annotated[
         Path | None,
@@ -84,10 +84,10 @@ def validate(
 
 
 def print_summary(reports: Iterable[ValidationReport]) -> None:
-    """Prints the challenge levels, the problems of tasks, and the number of valid tasks."""
+    """Prints the number of tests per `Level`, the problems, and the number of valid tasks."""
     reports, console = [*reports], terminal()
     if levels := sum((Counter(report.levels) for report in reports), Counter[str]()):
-        console.print(f"fail-to-pass tests challenged at: {levels_text(levels)}")
+        console.print(f"negation of fail-to-pass tests (structure: none): {levels_text(levels)}")
     for report in reports:
         if not (report.ok or report.skipped):
             console.print(f"{report.task_id}  {report.error or report.detail}")
@@ -99,7 +99,7 @@ def print_summary(reports: Iterable[ValidationReport]) -> None:
 
 
 def _cheats_table(cheats: Iterable[CheatResult]) -> Table:
-    """Returns a table of the number of tasks that each kind of cheat passes per grading method."""
+    """Returns a table: the number of passed tasks for each kind of cheat and grading method."""
     table = Table("cheat that passes", box=None)
     for column in ("tasks", "by exit code", "by structure", "challenged"):
         table.add_column(column, justify="right")

@@ -29,9 +29,8 @@ def chat_request(env: Any, api: str = "chat") -> dict[str, Any]:
             ``"transformers"`` returns ``conversation`` and ``tools`` for ``apply_chat_template``:
             arguments are objects, because templates convert them to JSON; a notice after results
             becomes part of the last result, because some templates refuse a separate message.
-            ``"text"`` is for models without calls in their template (SmolLM): ``messages`` with
-            the original text of each reply, calls that a server parsed as JSON, and results as
-            user messages.
+            ``"text"`` is for models without calls in their template (SmolLM): ``messages``
+            with each reply's original text (parsed calls as JSON) and results as user messages.
 
     Raises:
         EpisodeError: There is no episode yet; call `reset` first.

@@ -40,8 +40,8 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 
     *Reward*: 1.0 on the step that ends an episode whose patch passes every hidden test, else 0.0.
 
-    *terminated* after a submission, or (toolset ``nano``) after a reply without a call in a
-    changed tree; *truncated* by a limit, a `Stop` or an infrastructure failure. The last step
+    *terminated* after a submission, or (toolset ``nano``) after a reply without a call if the tree
+    has changed; *truncated* by a limit, a `Stop` or an infrastructure failure. The last step
     grades the patch, except after an infrastructure failure.
 
     *info* has at every step ``task_id, text, observation_cut, messages`` (new chat messages,
@@ -108,7 +108,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
 
     @property
     def episode(self) -> Episode:
-        """The running or last episode; EpisodeError before the first `reset`."""
+        """The running or last episode; raises EpisodeError before the first `reset`."""
         if self._episode is None:
             raise EpisodeError("there is no episode yet; call reset first")
         return self._episode
@@ -123,8 +123,8 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     ) -> tuple[Observation, dict[str, Any]]:
         """Starts an episode; a running episode is discarded without a grade.
 
-        Gymnasium's `TimeLimit` truncates episodes without a grade, so use ``max_turns`` instead of
-        ``max_episode_steps``.
+        Gymnasium's `TimeLimit` does not grade the episodes that it truncates, so use ``max_turns``
+        instead of ``max_episode_steps``.
 
         Args:
             seed: Seeds the choice of tasks.
@@ -155,7 +155,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
     ) -> Task | EnvSnapshot:
         """Returns the task or snapshot that `reset` would start with these arguments.
 
-        Sets the seed and, without options, advances the sampler; a refused call changes nothing.
+        Sets the seed and, without options, advances the sampler; after an error nothing is changed.
         A running episode continues.
         """
         start = _read_options(options, self.config)
@@ -187,7 +187,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         return observation, turn.reward, terminated, truncated, info
 
     def report_grade(self, task_id: str, grade: Grade | None) -> None:
-        """Reports the grade of an episode to the sampler, unless the patch was not graded."""
+        """Reports the grade of an episode to the sampler, if the patch was graded."""
         if grade is not None and grade.reason is not GradeReason.NOT_GRADED:
             with suppress(UnknownTaskError):  # a task from options is not the sampler's
                 self.sampler.record(task_id, resolved=grade.resolved)
@@ -210,7 +210,7 @@ class CodingRepairEnv(gym.Env[Observation, str]):
         return pad(ids, self.tokenizer.pad_id, length), info
 
     def lost_info(self, last_info: Mapping[str, Any], failure: Exception) -> dict[str, Any]:
-        """Returns the final info of an episode that was lost outside `step`.
+        """Returns the final info of an episode that a failure outside `step` ended.
 
         Args:
             last_info: The last info of the episode; empty if its start failed.

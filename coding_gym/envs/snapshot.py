@@ -75,7 +75,7 @@ class EnvSnapshot:
         """Writes the snapshot as a zip archive, which `load` reads in any process, on any host.
 
         An existing file is replaced atomically. The file contains JSON and the changed files of the
-        sandbox; no pickle.
+        sandbox, but no pickle.
 
         Raises:
             InvalidArgumentError: The state of a wrapper is not a JSON value.
@@ -105,7 +105,7 @@ class EnvSnapshot:
 
     @classmethod
     def load(cls, path: str | Path, env: gym.Env[Any, Any]) -> "EnvSnapshot":
-        """Reads a snapshot for an env without changing the env; `restore` restores it.
+        """Reads a snapshot for an env, and leaves the env unchanged; `restore` changes the env.
 
         Load only files that you trust: a forged snapshot can have any files in the sandbox and any
         transcript.
@@ -243,8 +243,8 @@ def restore(
     same_sampler = sequence["sampler"]["name"] == snapshot.sampler["name"]
     if sequence["tasks"] != snapshot.tasks or not same_sampler:
         raise InvalidArgumentError(
-            "the env of the snapshot has other tasks or another sampler; to continue only its "
-            'episode, use reset(options={"snapshot": ...})'
+            "the env of the snapshot has other tasks or another sampler; to continue only the "
+            'episode of the snapshot, use reset(options={"snapshot": ...})'
         )
     observation, info = env.reset(options={"snapshot": snapshot})
     core.sampler.set_state(snapshot.sampler["state"])
@@ -268,8 +268,8 @@ def core_env(purpose: str, env: gym.Env[Any, Any]) -> "CodingRepairEnv":
     core = getattr(env, "unwrapped", env)
     if not isinstance(core, CodingRepairEnv):
         raise InvalidArgumentError(
-            f"{purpose} needs CodingRepair-v0, got {type(core).__name__}; for a vector env use its "
-            "methods"
+            f"{purpose} needs CodingRepair-v0, got {type(core).__name__}; for a vector env, use "
+            "the methods of the vector env"
         )
     return core
 
@@ -283,7 +283,7 @@ def _has_state(wrapper: gym.Wrapper[Any, Any, Any, Any]) -> bool:
     if not is_known and not cls.__module__.startswith("coding_gym.wrappers."):
         raise InvalidArgumentError(
             f"{cls.__name__} does not save its state in a snapshot; add a method snapshot_state "
-            "(see docs/snapshots.md), or take a snapshot of the env inside it"
+            "(see docs/snapshots.md), or take a snapshot of the env inside the wrapper"
         )
     return False
 
@@ -301,7 +301,7 @@ def _read_file(path: Path) -> tuple[dict[str, Any], bytes]:
             if document["format"] != _FORMAT:
                 raise ValueError(
                     f"its format must be {_FORMAT}, got {document['format']!r}; save a new "
-                    "snapshot with this version"
+                    "snapshot with this version of coding_gym"
                 )
             for name, kind in _TYPES.items():
                 if not isinstance(document[name], kind):

@@ -35,7 +35,7 @@ def dict_space(wrapper: str, env: gym.Env[Any, Any]) -> spaces.Dict:
     if not isinstance(env.observation_space, spaces.Dict):
         raise InvalidArgumentError(
             f"{wrapper} needs Dict observations, got {env.observation_space}; "
-            "apply it before wrappers that change the observation space"
+            f"apply {wrapper} before wrappers that change the observation space"
         )
     return env.observation_space
 
@@ -62,7 +62,7 @@ def pad(
 
 
 class ActionText(spaces.Text):
-    """All Unicode strings; a sample is a `Completion` with a call of a toolset.
+    """All strings of up to 2**24 characters; a sample is a `Completion` with a random call.
 
     ``Text`` of Gymnasium accepts only strings over a fixed character set.
 

@@ -104,18 +104,18 @@ class EpisodeConfig:
             limits: Upper bounds of an episode: fields of `coding_gym.episode.Limits` by name, such
                 as ``{"max_tool_calls": 30, "max_seconds": 600}``.
             sandbox: ``"auto"``, a backend's name, or a mapping with any of ``name``, ``shell``
-                (``"fresh"``, ``"persistent"``), ``image``, and ``limits`` (fields of
+                (``"fresh"`` or ``"persistent"``), ``image``, and ``limits`` (fields of
                 `coding_gym.sandbox.SandboxLimits` by name).
             command_timeout_s: Time limit of one command in seconds.
             grading: ``"hidden"``: the hidden tests grade every episode. ``"cached"``: they grade
-                each patch of a task once per process, and later episodes have the same grade. Use
-                this for policies that choose among few patches, as with `MenuActions`; a policy
-                that writes code could repeat a patch that was resolved by luck. ``"none"``: no
-                tests run, the reward is 0 except for parts of wrappers, and tasks need no tests.
-            challenge: ``"resolved"``: grading stops at the first version of the tests with a wrong
-                result, and the grade omits tests whose result depends on the random draw.
-                ``"passed"``: the grade has every test, as rewards of single tests in `ShapedReward`
-                require. See `coding_gym.grading.grade`.
+                each patch of a task once per process; later episodes with this patch have the same
+                grade. This value is for policies that choose among few patches (`MenuActions`); a
+                policy that writes code could repeat a patch that was resolved by luck. ``"none"``:
+                no tests run, the reward is 0 except for parts of wrappers; tasks need no tests.
+            challenge: The tests run in two versions; see `coding_gym.grading.grade`.
+                ``"resolved"``: grading stops after the first version with a wrong result, and the
+                grade omits tests whose result depends on the random draw. ``"passed"``: the grade
+                has every test, as rewards of single tests in `ShapedReward` require.
             **unknown: Any other argument; raises an error that suggests the closest name.
 
         Raises:

@@ -78,13 +78,13 @@ class EpisodeSnapshot(JsonRecord):
 class Episode:
     """One attempt at one task.
 
-    `start` opens the sandbox, `step` plays one action, and the action that ends the episode also
-    grades the tree. An infrastructure failure also ends the episode: `stop_reason` and `error`
-    report the failure, and no exception is raised. Between two turns `snapshot` returns the state
-    of the attempt, and `restore` starts another episode with this state.
+    `start` opens the sandbox, and `step` plays one action. The last `step` also grades the tree.
+    An infrastructure failure ends the episode: `step` raises no exception, but sets `stop_reason`
+    and `error`. `snapshot` returns the state between two turns, and `restore` starts another
+    `Episode` from this state.
 
-    A harness with its own loop uses `access` instead of `step`. `reached_limit` precedes each
-    request to its model, `count_reply` and `record_turn` follow, and `stop` grades the tree.
+    A harness (an agent with its own loop) uses `access`, not `step`. Call `reached_limit` before a
+    request of the harness, `count_reply` and `record_turn` after a reply, and `stop` for the grade.
 
     Args:
         task: The task.
@@ -101,8 +101,8 @@ class Episode:
         split_tokens: Control tokens that the caller splits in observations by `neutralise`; the
             episode joins them in arguments of calls before a call runs.
         prediction: A patch to grade instead of the tree, or None.
-        model_calls: The requests to the model so far, without the ids of prompts; also requests
-            whose turn was discarded, and requests of a harness that disconnected before the reply.
+        model_calls: The requests to the model so far, without the ids of prompts. They include
+            requests of discarded turns, and of a harness that disconnected before the reply.
         num_prefix_breaks: As in `Trajectory`.
         opening: The messages before the first turn; empty before `start`.
         stop_reason: The reason why the episode ended; None before the end.
@@ -155,7 +155,7 @@ class Episode:
 
     @property
     def turns(self) -> tuple[Turn, ...]:
-        """The turns so far; only `trajectory` has token ids of plain replies."""
+        """The turns so far; for replies of plain text, only `trajectory` has token ids."""
         return tuple(self._turns)
 
     @property
@@ -211,8 +211,8 @@ class Episode:
     def restore(self, snapshot: EpisodeSnapshot) -> None:
         """Starts the episode from a snapshot, instead of `start`.
 
-        The config must equal the config of the snapshot's episode. After an infrastructure failure
-        the episode has no sandbox, as for `start`.
+        The config must equal the config of the snapshot's episode. If the sandbox cannot be opened,
+        the episode has no sandbox, as after `start`.
 
         Args:
             snapshot: A snapshot of an episode of this task.
@@ -266,7 +266,7 @@ class Episode:
     def step(self, action: str) -> Turn:
         """Plays one action and returns the turn: the action and its results.
 
-        If the prompt alone exceeds the token budget, the first action ends the episode with
+        If the prompt alone uses up the token budget, the first action ends the episode with
         ``MAX_TOKENS``, and its calls are neither parsed nor run.
 
         Args:
@@ -275,8 +275,8 @@ class Episode:
         Raises:
             EpisodeError: The episode was not started, has ended, was closed, or is used by another
                 call.
-            Exception: A tool of the toolset has a bug. The turn is discarded; as after Ctrl-C, the
-                next action ends the episode with ``SANDBOX_ERROR``.
+            Exception: A tool of the toolset has a bug. As after Ctrl-C, the turn is discarded, and
+                the next action ends the episode with ``SANDBOX_ERROR``.
         """
         with self._running("step"):
             usage = replace(self.usage)
@@ -330,8 +330,8 @@ class Episode:
     def access(self) -> Iterator[ToolContext]:
         """Yields the tool context with the sandbox, for a harness with its own loop.
 
-        An infrastructure failure inside the block is raised again, after `discard_sandbox`. The
-        sample is masked even if the harness catches the exception.
+        If the block raises an infrastructure failure, `access` calls `discard_sandbox` and raises
+        the failure again. So the sample is masked even if the caller catches the failure.
 
         Raises:
             EpisodeError: As for `snapshot`.
@@ -344,14 +344,14 @@ class Episode:
                 raise
 
     def reached_limit(self) -> StopReason | None:
-        """Returns the limit that a harness has reached, or None; the first call starts the time."""
+        """Returns the reason to stop at a limit, or None; the first call starts the clock."""
         now_s = time.monotonic()
         self._start_s = now_s if self._start_s is None else self._start_s
         self.usage.seconds = now_s - self._start_s
         return self.usage.spent(self.bounds)
 
     def count_reply(self, reply: Completion) -> None:
-        """Counts a reply to a harness; `record_turn` follows if the harness receives the reply.
+        """Counts a reply to a harness. If the harness receives the reply, call `record_turn` next.
 
         Raises:
             InvalidArgumentError: A limit needs the number of tokens, which is unknown.
@@ -360,7 +360,7 @@ class Episode:
         self._note_request(call)
         if self.bounds.counts_tokens and None in (call.prompt_tokens, call.completion_tokens):
             raise InvalidArgumentError(
-                "max_tokens and max_cost need a model server that reports the number of tokens"
+                "the server sent no token counts, which max_tokens and max_cost need; omit both"
             )
         self.usage.add_reply(self.bounds, call, len(reply.calls or ()))
 
@@ -403,7 +403,7 @@ class Episode:
         return turn
 
     def _continued(self, reply: Completion) -> ModelCall | None:
-        """Returns the request of a reply, with the number of repeated ids in place of the ids."""
+        """Returns the request of a reply; the number of repeated ids replaces the repeated ids."""
         call = reply.model_call
         if call is None or not (call.prompt_ids and reply.exact):  # as `Turn.has_prompt_ids`
             return call
@@ -489,7 +489,7 @@ class Episode:
         return None
 
     def _execute(self, context: ToolContext, call: ToolCall) -> ToolResult:
-        """Runs one call and returns its result, with warnings before its text."""
+        """Runs one call and returns the result; warnings precede the text of the result."""
         usage, bounds = self.usage, self.bounds
         if bounds.max_repeats is not None:
             usage.note_call(call)
@@ -598,7 +598,7 @@ class Episode:
             return diff(context.sandbox, template)
 
     def trajectory(self) -> Trajectory:
-        """Returns the record so far; the ids of plain replies are encodings, not exact."""
+        """Returns the record so far; token ids of plain text are encodings, not sampled ids."""
         encode = self.tokenizer.encode
         counts = {"turns": self.usage.turns, "tool_calls": self.usage.tool_calls}
         tokens = {"tokens": self.usage.tokens} if self.bounds.counts_tokens else {}
@@ -673,10 +673,10 @@ class Episode:
             EpisodeError: The episode is not running, or another call uses it.
         """
         if not self._call_lock.acquire(blocking=False):
-            raise EpisodeError(f"{name} was called while another call uses the episode")
+            raise EpisodeError(f"{name} was called during another call; wait until that call ends")
         try:
             if not self.opening:
-                raise EpisodeError(f"{name} was called before start")
+                raise EpisodeError(f"{name} was called before start; call start first")
             if self.stop_reason is not None:
                 cause = ": ".join(filter(None, (self.stop_reason, self.error)))
                 raise EpisodeError(f"the episode has ended ({cause}); start another episode")
@@ -688,7 +688,7 @@ class Episode:
 
     @contextmanager
     def _using_sandbox(self, name: str) -> Iterator[tuple[ToolContext, Template]]:
-        """Yields context and template; raises EpisodeError as `_running`, or without a sandbox."""
+        """Yields context and template; raises EpisodeError if not running, or without a sandbox."""
         with self._running(name):
             context, template = self._context, self.template
             if context is None or template is None:

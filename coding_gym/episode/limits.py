@@ -34,8 +34,8 @@ class Limits(JsonRecord):
         reserve_tokens: The episode ends as soon as this many of ``max_tokens`` or fewer are left.
         warn_tokens: Whether results of tools warn when few tokens are left.
         warn_tool_calls: Whether results of tools warn when few tool calls are left.
-        max_seconds: Maximum time inside tool calls, in seconds; a longer command is killed. For a
-            command-line agent: time since its first request.
+        max_seconds: Maximum seconds inside tool calls; a command that runs longer is killed. For a
+            command-line agent: seconds since its first request.
         max_cost: Maximum cost of the tokens, in the currency of the prices.
         input_price: Price of a million tokens of prompts.
         output_price: Price of a million tokens of replies.
@@ -78,11 +78,11 @@ class Limits(JsonRecord):
 
         Args:
             limits: Fields of this class by name.
-            max_turns: The same as ``limits={"max_turns": ...}``, which replaces the default.
+            max_turns: The same as ``limits["max_turns"]``, which takes precedence over the default.
 
         Raises:
-            InvalidArgumentError: A field cannot be used, or a ``max_turns`` other than the default
-                contradicts ``limits``.
+            InvalidArgumentError: A field is unknown or invalid, or a ``max_turns`` other than the
+                default contradicts ``limits``.
         """
         if not isinstance(limits, Mapping | None):
             raise InvalidArgumentError(

@@ -46,7 +46,7 @@ def assistant_message(action: str, parsed: ParsedAction) -> Message:
 
 
 def reply_message(reply: Completion) -> Message:
-    """Returns a reply whose calls are parsed as a message in OpenAI's form."""
+    """Returns a reply, whose calls are already parsed, as a message in OpenAI's form."""
     parsed = ParsedAction(reply.calls or (), reply.strip(), reasoning=reply.reasoning)
     return assistant_message(str(reply), parsed)
 
@@ -75,8 +75,8 @@ def visible_text(messages: Sequence[Message]) -> str:
 def render(messages: Sequence[Message], footer: str = "", *, has_tools: bool = True) -> str:
     """Returns the chat as text for people, with its control characters escaped.
 
-    A reply's text precedes its calls: a shell command as ``$ command``, another call as
-    ``▶ name arguments``. Results are indented. If ``has_tools``, headings report missing calls.
+    The text of a reply precedes its calls: ``$ command`` for a shell, else ``▶ name arguments``.
+    Results are indented. If ``has_tools``, the heading of a reply without a call says so.
     """
     blocks = [_block(message, has_tools) for message in messages if message["role"] != "system"]
     text = "\n\n".join([*blocks, footer] if footer else blocks)

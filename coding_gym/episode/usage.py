@@ -75,7 +75,7 @@ class Usage:
         self.cost += millionths / 1e6
 
     def add_reply(self, limits: Limits, call: ModelCall, num_tool_calls: int) -> None:
-        """Adds a reply to a harness; without a reported cost, the prices of the limits apply."""
+        """Counts a model's reply to a harness; the prices of the limits replace a missing cost."""
         num_prompt, num_sampled = call.prompt_tokens or 0, call.completion_tokens or 0
         self.turns += 1
         self.tool_calls += num_tool_calls

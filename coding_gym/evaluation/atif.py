@@ -26,9 +26,9 @@ _MALFORMED = (AttributeError, LookupError, RecursionError, TypeError, ValueError
 def to_atif(trajectory: Trajectory) -> dict[str, Any]:
     """Returns an episode as an ATIF trajectory, a JSON object.
 
-    Each message becomes a step; tool results belong to the step of their call. ATIF has no field
-    for a reward: ``final_metrics.extra`` contains the reward and the verdict, and ``extra`` the
-    patch. The names of hidden tests and the token ids are excluded.
+    Tool results become part of the agent's step before them; all other messages become steps. ATIF
+    has no field for a reward: ``final_metrics.extra`` contains the reward and the verdict, and
+    ``extra`` the patch. The names of hidden tests and the token ids are excluded.
 
     Args:
         trajectory: An episode with at least one message.
@@ -120,11 +120,11 @@ def _final_metrics(trajectory: Trajectory, num_steps: int) -> dict[str, Any]:
 
 
 def import_atif(paths: Iterable[Path], out: Path, tasks: str = "bundled") -> RunFolder:
-    """Writes ATIF trajectories as a new run, for view, regrade and export, and returns the run.
+    """Writes ATIF trajectories as a new run that can be viewed, regraded or exported.
 
     The task of a trajectory is ``extra.task_id``, else the task in the ``config.json`` of its
     Harbor trial, else the name of the trial's folder. ATIF has no field for the patch:
-    ``coding-gym export`` and this function use ``extra.patch``, for ``coding-gym regrade``.
+    ``coding-gym export`` writes the patch to ``extra.patch``, and this function reads it there.
 
     Args:
         paths: Files, or folders that contain ``trajectory.json`` at any depth.

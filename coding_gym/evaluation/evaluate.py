@@ -82,11 +82,11 @@ def evaluate(
             consecutive errors usually have a common cause, such as the model server.
         ray: The address of a Ray cluster whose nodes play the attempts, such as ``"auto"``; see
             `coding_gym.rollout.ray_runner.RayRunner`. By default this machine plays all attempts.
-        images_window: Number of task images to pull at a time during the run; an image is removed
-            after the last attempt that uses it. By default all images must be present.
+        images_window: Number of task images to pull at a time during the run; pulled images are
+            removed after their last attempts. By default all images must be present.
         resume: Whether to continue the run in ``out``.
-        on_start: Called before the first episode with the runner, the number of attempts of the
-            whole run, and the outcomes in the folder.
+        on_start: Called before the first episode. The arguments are the runner, the number of
+            attempts of the whole run, and the outcomes in the folder.
         on_done: Called with each record after it is written.
 
     Raises:
@@ -195,7 +195,7 @@ def _recorded(
     player = player or config["player"]
     if player is None:
         raise InvalidArgumentError(
-            f"{path} cannot store a Player object; pass the same player, or repeat coding-gym grade"
+            f"{path} cannot store a Player; pass the same object, or run coding-gym grade again"
         )
     if tasks is None:
         tasks = {name: value for name, value in config["tasks"].items() if name != "digest"}
@@ -245,7 +245,7 @@ def _update(
     """Updates attempts, bounds and versions of a resumed run in memory.
 
     Raises:
-        InvalidArgumentError: The agent or the tasks changed, or there are fewer attempts.
+        InvalidArgumentError: The agent or the tasks changed, or ``attempts`` was lowered.
     """
     old = folder.config
     agents = ({**config["agent"], "base_url": None} for config in (old, new))  # a server can move

@@ -4,7 +4,7 @@
 |---|---|
 | ``atif`` | ``<task>-<attempt>/agent/trajectory.json``: ATIF, in the folders of a Harbor job |
 | ``inspect`` | ``part-<number>.eval``: logs of Inspect, for ``inspect view`` |
-| ``sft`` | ``train.jsonl``: resolved chats with their tools, for ``datasets.load_dataset`` |
+| ``sft`` | ``train.jsonl``: chats and tools of resolved attempts, for ``datasets.load_dataset`` |
 | ``swebench`` | ``predictions-<attempt>.jsonl``: the predictions that SWE-bench's harness reads |
 
 ``atif`` and ``inspect`` include attempts that ended with an error; ``sft`` and ``swebench`` include
@@ -32,7 +32,7 @@ def export(run: str | Path, format: str, out: str | Path) -> list[Path]:
     Args:
         run: The run folder.
         format: A name in `EXPORTS`.
-        out: The output folder; it is created if missing, and its files are replaced.
+        out: The output folder, created if missing; files of the same names are replaced.
 
     Raises:
         UnknownNameError: `EXPORTS` does not contain the format.
@@ -44,7 +44,7 @@ def export(run: str | Path, format: str, out: str | Path) -> list[Path]:
 
 
 def export_atif(run: RunFolder, out: Path) -> list[Path]:
-    """Writes each attempt as an ATIF trajectory in the folder of a Harbor trial.
+    """Writes each attempt that has messages as an ATIF trajectory, in a Harbor trial's folder.
 
     ``out`` becomes a Harbor job; ``harbor view`` opens the parent folder of ``out``.
     """

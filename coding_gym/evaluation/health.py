@@ -71,7 +71,7 @@ def symptoms(counts: Counter[str]) -> tuple[Symptom, ...]:
 
 
 def health_counts(record: Trajectory) -> Counter[str]:
-    """Counts an attempt's failures by symptom, and its turns, calls and attempts (always 1)."""
+    """Counts an attempt's failures by symptom, its turns and its calls; "attempts" is 1."""
     tools = {tool["function"]["name"] for tool in record.tools}
     counts = Counter(name for turn in record.turns for name in _turn_symptoms(turn, tools))
     counts["attempts"] = 1

@@ -1,7 +1,7 @@
 """Writes Inspect logs, for ``inspect view`` and `inspect_ai.log`; requires the extra ``inspect``.
 
 Each attempt becomes a sample, with the task id as id and the attempt's number plus 1 as epoch. The
-names of hidden tests and the gold patch are excluded.
+gold patch and the names of hidden tests are excluded.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""Computes the measures of a finished episode: numbers by name, which reports average."""
+"""Computes the measures of a finished episode: numbers by name. Reports show their means."""
 
 import math
 import re
@@ -56,11 +56,11 @@ _MAX_WORDS = 10  # words to read of a command; small models may repeat a word en
 
 
 def episode_metrics(trajectory: Trajectory, task: Task | None = None) -> dict[str, float]:
-    """Returns the measures of an episode, by name: those of `METRICS`, and `tool_usage`.
+    """Returns the measures of an episode, by name: those of `METRICS` and of `tool_usage`.
 
     ``exact_match`` and ``right_location`` are "success" and "partial success" in the CodeRepairRL
     thesis. Measures that compare with the gold patch need a task with a readable gold patch;
-    ``resolved`` needs a grade. At an impossible task, ``hacked`` replaces these measures.
+    ``resolved`` needs a grade. At an impossible task, ``hacked`` replaces all these measures.
 
     Args:
         trajectory: The episode.
@@ -127,8 +127,8 @@ def tool_usage(turns: Sequence[Turn], tools: Sequence[str]) -> dict[str, float]:
     - ``tool_calls_NAME``: number of calls of the tool that were run;
     - ``tool_success_rate_NAME``: the share of these calls that succeeded, 0 without calls; absent
       if an outcome is unknown, such as for the tools of a command-line agent;
-    - ``shell_cmd_NAME``: the number of times that a command of `MONITORED_COMMANDS` is among the
-      first ten words of a shell command; a word's folder and version number are ignored.
+    - ``shell_cmd_NAME``, for each NAME in `MONITORED_COMMANDS`: how often NAME is one of the first
+      ten words of a shell command; a word's folder and version number are ignored.
 
     Source: ``ToolStats`` in ``nano/tools.py`` of nano-agent 5.0.0, which also excludes shell calls
     without a command.

@@ -60,7 +60,7 @@ def regrade(
     num_workers: int = 1,
     on_start: Callable[[int], None] = lambda _: None,
 ) -> Iterator[Regrade]:
-    """Grades the patches of a run again; yields the grades of each attempt in order of completion.
+    """Grades a run's patches again; yields both grades of each attempt, in order of completion.
 
     Attempts that have neither a patch nor a grade are skipped.
 

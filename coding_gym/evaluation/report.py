@@ -40,13 +40,13 @@ class Report(JsonRecord):
         num_attempts: Number of attempts with a verdict at possible tasks; ``metrics["hacked"]``
             is the rate at impossible tasks.
         num_resolved: Number of attempts that resolve their task.
-        num_errors: Number of attempts that ended with an error; no rate or mean counts them.
-        pass_at_k: pass@k by k > 1, for powers of two and for the number of attempts per task.
-        pass_hat_k: pass^k by k > 1.
+        num_errors: Number of attempts that ended with an error; rates and means exclude them.
+        pass_at_k: pass@k by k: powers of two from 2, and the largest number of attempts at a task.
+        pass_hat_k: pass^k by the same k.
         metrics: Means over tasks of each measure of `METRICS` and of `tool_usage`, by name.
-        stop_reasons: Number of attempts with a verdict by stop reason.
-        grade_reasons: Number of attempts with a verdict by reason of the grade.
-        error_classes: Number of attempts that ended with an error by class of the error.
+        stop_reasons: Number of attempts with a verdict, by stop reason.
+        grade_reasons: Number of attempts with a verdict, by reason of the grade.
+        error_classes: Number of attempts that ended with an error, by class of the error.
         health: Failures of replies, requests and sandboxes, with remedies.
         caveats: Sentences that qualify the rates.
         attempts: For each attempt, ``task_id``, ``attempt``, ``seed``, ``error_class``,
@@ -80,7 +80,7 @@ class Report(JsonRecord):
 
         Args:
             config: The settings of the run.
-            attempts: As the attribute; labels other than ``task_id``, ``error_class``,
+            attempts: As the attribute ``attempts``; labels other than ``task_id``, ``error_class``,
                 ``stop_reason`` and ``grade_reason``, and all measures, may be missing.
             caveats: Caveats in addition to those of the rates.
             health: The failures.
@@ -154,7 +154,7 @@ class Report(JsonRecord):
         return _by_task(self.attempts, metric)
 
     def _ks_note(self) -> str:
-        """Returns a sentence with each k of pass@k and pass^k, and a way to larger values."""
+        """Returns a sentence with each k of pass@k and pass^k, and the command for larger k."""
         note = f"pass@k and pass^k (all of k attempts) have k = {', '.join(['1', *self.pass_at_k])}"
         if not self.config.get("player"):  # `eval` cannot resume predictions and imported runs
             return note
@@ -196,7 +196,7 @@ def report(run: str | Path | RunFolder, tasks: Sequence[Task] | None = None) -> 
     Args:
         run: The run, or its folder.
         tasks: The tasks, for gold patches; by default the run's task source is loaded. If a task
-            cannot be loaded or changed after the run, its attempts are not compared with the gold
+            changed after the run or cannot be loaded, its attempts are not compared with the gold
             patch; a caveat reports this.
 
     Raises:

@@ -140,7 +140,7 @@ def pass_at_k(outcomes: Outcomes, k: int) -> Estimate:
     over tasks with k or more attempts (Chen et al. 2021, equation 1).
 
     Raises:
-        InvalidArgumentError: No task has k attempts.
+        InvalidArgumentError: No task has k or more attempts.
 
     >>> pass_at_k({"a": [1, 0, 0, 0], "b": [0, 0, 0, 0]}, 2).value
     0.25
@@ -155,7 +155,7 @@ def pass_hat_k(outcomes: Outcomes, k: int) -> Estimate:
     with k or more attempts (Yao et al. 2024, section 4).
 
     Raises:
-        InvalidArgumentError: No task has k attempts.
+        InvalidArgumentError: No task has k or more attempts.
 
     >>> pass_hat_k({"a": [1, 1, 1, 0], "b": [1, 1, 1, 1]}, 2).value
     0.75
@@ -167,15 +167,15 @@ def _draw_estimate(outcomes: Outcomes, k: int, value: Callable[[int, int], float
     """Returns the mean of ``value(n, c)`` over tasks with k or more attempts."""
     counts = [(len(s), sum(score >= 1 for score in s)) for s in outcomes.values() if len(s) >= k]
     if not counts:
-        raise InvalidArgumentError(f"no task has {k} attempts; name a smaller k")
+        raise InvalidArgumentError(f"no task has {k} or more attempts; use a smaller k")
     return rate_estimate([value(n, c) for n, c in counts], sum(n for n, _ in counts))
 
 
 def bootstrap_interval(values: Values) -> tuple[float, float] | None:
     """Returns the percentile bootstrap interval of a mean, from 10,000 samples of tasks.
 
-    Unlike Student's interval, this interval assumes no distribution. The interval is too narrow for
-    few tasks; the result is None for fewer than two. CodeRepairRL's evaluation reports it.
+    Unlike Student's interval, this interval assumes no distribution, and it is too narrow for few
+    tasks. CodeRepairRL's evaluation reports this interval. Returns None for fewer than two tasks.
 
     Args:
         values: One value per task, shape (num_tasks,).
@@ -223,7 +223,7 @@ class PairedDifference(JsonRecord):
         num_worse: Number of tasks at which b has the lower rate.
         p_value: The p-value of the exact sign test of ``num_better`` against ``num_worse``; with
             one attempt per task this is McNemar's exact test.
-        cohens_d: Cohen's d of the tasks' rates; None if both runs have constant rates or one task.
+        cohens_d: Cohen's d of the tasks' rates; None for one task, or if the rates are constant.
         flips: The rates (a, b) of each task at which a and b differ, by task id, the largest
             decrease first.
     """

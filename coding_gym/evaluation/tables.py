@@ -19,7 +19,7 @@ def quantity(count: int, noun: str) -> str:
 
 
 def number(value: float | None) -> str:
-    """Returns a number as text with three significant digits; large numbers as integers."""
+    """Returns a number with three significant digits, from 1000 on as an integer; "-" for None."""
     if value is None:
         return "-"
     return f"{value:,.0f}" if abs(value) >= 1000 or value % 1 == 0 else f"{value:.3g}"

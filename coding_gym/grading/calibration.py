@@ -33,8 +33,8 @@ def calibrate(task: Task, tree: TestTree, gold: Selection, rng: Random) -> Plan:
         rng: Source of random choices.
 
     Raises:
-        GradingError: The tests do not start with the gold patch, their run is killed, or a
-            fail-to-pass test needs the gold patch's change of a test file, which is dropped.
+        GradingError: With the gold patch, the tests do not start, or their run is killed; or a
+            fail-to-pass test fails without a change of the gold patch that is dropped.
     """
     if gold == Selection():
         return Plan()
@@ -80,7 +80,7 @@ def _plan(checked: CheckedRuns, rng: Random) -> Plan:
 
 
 def _check_first_run(run: TestRun) -> None:
-    """Raises a `GradingError` if the tests did not run: an empty plan would challenge no patch."""
+    """Raises a `GradingError` if the tests did not run: the plan would have no units."""
     if run.start_error:
         raise GradingError(f"the tests do not start with the gold patch: {run.start_error}")
     if run.timed_out or run.out_of_memory or run.is_lost:
@@ -94,7 +94,7 @@ def _check_dropped(task: Task, tree: TestTree, gold: Selection, run: TestRun) ->
     failed_tests = [t for t in task.fail_to_pass if run.status(t) is not TestStatus.PASSED]
     if files and run.is_whole and failed_tests:
         raise GradingError(
-            f"task {task.task_id} cannot be graded: {failed_tests[0]} needs the gold patch's "
-            f"change of {min(files)}, and patches must not change a file of expected tests; "
-            "remedy: move these tests into another file"
+            f"task {task.task_id} cannot be graded: {failed_tests[0]} fails without the gold "
+            f"patch's change of {min(files)}; this change is dropped, because the file contains "
+            "expected tests; remedy: move the tests of this file into another file"
         )

@@ -11,8 +11,8 @@ report has to guess which checks are negated. Terms of this package:
 - **version**: the test files with some units negated; each unit is negated in one of two versions.
 - **draw**: the secret random choice of the version that negates a unit.
 - **bit**: a unit whose draw neither the source nor the base reveals, so a forger has to guess it.
-- **proof**: a unit whose checks hardly pass in both versions unless a program forges their outcomes
-  or returns an object that equals two different literals.
+- **proof**: a unit whose checks almost never pass in both versions, unless a program forges their
+  outcomes or returns an object that equals two different literals.
 - **near miss**: a wrong expected value that looks like the right value.
 - **level**: ``value`` (a near miss), ``known`` (another negation) or ``structure`` (no negation).
 - **sample**: the pass-to-pass tests that a grade runs in both versions.
@@ -44,7 +44,7 @@ class Unit:
         checks: The numbers of the checks that the edits negate.
         tests: The tests that execute these checks.
         level: The kind of negation.
-        is_bit: Whether neither the source nor the base reveals which version is the original.
+        is_bit: Whether the source and the base both hide which version has the original check.
         is_mirrored: Whether the base's number lies between the original number and the near miss.
         is_proof: Whether checks that pass in both versions count as a forgery: each version
             compares exactly with a literal, and results that vary between the runs seldom equal
@@ -182,7 +182,7 @@ class Challenge:
 def _by_checks(
     reports: Mapping[int, CheckReport], checks: Sequence[int], negated_checks: Set[int]
 ) -> Outcome:
-    """Returns the outcome of a test that passed, according to the reports of its checks."""
+    """Computes the outcome of a passed test from the reports of its checks."""
     passed, wrongly_passed, failures = set(), set(), dict[int, str]()
     for check in checks:
         report = reports.get(check, CheckReport())

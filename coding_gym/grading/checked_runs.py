@@ -185,7 +185,7 @@ class CheckedRuns:
         return [run, self.run()]
 
     def _drop_cause(self, run: TestRun) -> bool:
-        """Drops failed checks, or else one possible cause of failures that the first run lacks.
+        """Drops failed checks, or else one possible cause of failures absent from the first run.
 
         The cause can be the new ids of rows, the option ``--assert=plain`` or the checks of the
         test; they are dropped in this order. A test that also fails in a second run is not flaky.

@@ -121,12 +121,12 @@ def data_of_tests(
 
     A test names data by a path relative to the root or to the folder of a test file; a path with a
     slash can also be relative to a folder above a test file. The name protects a file, files that
-    differ from it only in their suffix, and all files below a folder. The name of a folder protects
-    nothing if the folder is part of the program: if tests import it, or if the gold patch changes a
-    source file below it. If the gold patch changes another file below the folder, files with the
-    suffix of this file are also part of the program, unless a test names the changed file, or a
-    folder above it holds tests or files that tests read. A source file is data only if tests read
-    this file or a folder above it, and if the file's folder is not part of the program.
+    differ from it only in their suffix, and all files below a folder. The name does not
+    protect a folder of the program: tests import the folder, or the gold patch changes a source
+    file below the folder. If the gold patch changes a file of another kind below the folder, files
+    with the suffix of this file also belong to the program, unless a test names this file, or
+    unless a folder above this file holds tests or files that tests read. A source file is data only
+    if tests read this file or a folder above it, and its folder is not part of the program.
 
     Args:
         paths: The paths to classify.

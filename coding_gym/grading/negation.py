@@ -62,7 +62,7 @@ class Check:
     Attributes:
         node: The statement.
         path: The path of the test file.
-        offset: The offset in the file's text at which the recorder is inserted.
+        offset: The offset, in characters of the file's text, at which the recorder is inserted.
         actual: The expression of the program's value; None if this expression is not known.
         expected: The expression of the expected value; None if this expression is not known.
         is_ending: Whether ``node`` is the last statement of a function without assertions; a false

@@ -89,7 +89,7 @@ class PatchRuns:
         return tuple(test for test in self.task.fail_to_pass if level(test) is Level.STRUCTURE)
 
     def _decided(self, early: Iterable[str]) -> Mapping[str, Sequence[Outcome]]:
-        """Returns the outcomes of failed tests that do not depend on the draw.
+        """Returns those outcomes of failed tests that do not depend on the draw.
 
         The status of a test in `drawn` is undecided, unless the test failed outside of its checks.
         """

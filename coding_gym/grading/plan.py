@@ -69,7 +69,7 @@ class Plan:
 
     @classmethod
     def from_text(cls, text: str, key: str = "") -> "Plan | None":
-        """Returns the plan in a text; None unless it has this version and key ("" for any key)."""
+        """Returns the plan in a text; None for another version or key ("" accepts any key)."""
         try:
             version, stored_key, plan = _STORED.validate_json(text)
         except ValidationError:
@@ -100,8 +100,8 @@ def plan_key(task: Task, template: Template) -> str:
 def stored_plan(task: Task, template: Template, make: Callable[[], Plan]) -> Plan:
     """Returns the plan in the row of a task, or the plan stored next to its template.
 
-    A plan of another task or version is ignored. Without a plan, the result of ``make`` is stored;
-    an uncalibrated plan only in this process, because its cause can be this machine.
+    A plan of another task or version is ignored. Without a plan, the result of ``make`` is stored:
+    on disk, or only in this process if calibration failed, perhaps because of this machine.
     """
     key = plan_key(task, template)
     if (plan := Plan.from_text(task.grading_plan, key)) is not None:

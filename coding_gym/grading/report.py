@@ -124,7 +124,7 @@ class TestRun:
     def status(self, test_id: str) -> TestStatus:
         """Returns the status of an expected test.
 
-        SWE-bench cuts ids at the first white space: ``test_x[not`` can be ``test_x[not a]`` and
+        SWE-bench cuts ids at the first white space: ``test_x[not`` can mean ``test_x[not a]`` or
         ``test_x[not b]``. An id that is not in the report stands for all reported tests with this
         shortened id, and has their most severe status.
         """

@@ -46,8 +46,8 @@ def select_graded(
 
     Changes of these files are dropped: files that ``test_patch`` changes or that hold expected
     tests, files that match the runner's patterns of tests and their configuration, files in a test
-    folder (the outermost ``test`` or ``tests`` folder above an expected test), files that Python
-    tests name as their data (see `data_of_tests`), and files that Python reads at its start.
+    folder (the outermost ``test`` or ``tests`` folder above a hidden test), files that Python
+    tests name as their data (see `data_of_tests`), and files that Python reads at startup.
     Changes of files that the gold patch changes are kept, except for Python files of challenged
     tests. A rename is dropped if its old path or its new path is dropped.
 

@@ -53,7 +53,7 @@ def run_tests(
         has_own_pytest: Whether pytest and its plug-ins come from the task's environment: from its
             install commands or its image.
         timeout_s: Time limit in seconds, after which the run is killed.
-        num_checks: The number of checks in the files.
+        num_checks: The number of checks that record their outcomes; 0 for unedited files.
         observer: Modules that run the tests instead of ``inside/plugin.py``, which these modules
             can import; the function ``run`` of the last module runs the tests.
         observer_settings: Further settings for this function.
@@ -85,7 +85,7 @@ def run_tests(
     if not (verdict["records"] or run.timed_out or run.is_forged):  # the record "ready" is missing
         message = error_line(run.tail)
         is_missing = has_own_pytest and message.endswith("No module named 'pytest'")
-        remedy = "; add it to install_commands" if is_missing else ""
+        remedy = "; add pytest to install_commands" if is_missing else ""
         raise GradingError(f"pytest could not be started: {message}{remedy}")
     return run
 

@@ -41,7 +41,7 @@ class TestTree:
         spec: The settings of the sandboxes in which tests run.
         runner: The runner of the tests.
         paths: The test files that ids of expected tests name.
-        is_negatable: Whether tests can be negated: only tests of Python's test runners.
+        is_negatable: Whether tests can be negated; true only for Python's test runners.
     """
 
     __test__ = False  # pytest collects classes called Test*
@@ -102,7 +102,7 @@ class TestTree:
             rewrite: A function that returns the new contents of test files, from the contents of
                 all test files; by default the files stay as they are.
             only: Ids of the tests to run, if the runner can select tests; all by default.
-            num_checks: The number of checks in the test files.
+            num_checks: The number of checks that record their outcomes; 0 for unedited files.
             is_plain: Whether pytest runs with ``--assert=plain``: without its rewriting of
                 assertions, which takes a quarter of the time of a short file.
             timeout_s: Upper bound of the time limit in seconds; a busy machine does not raise it.
@@ -201,7 +201,7 @@ def load_factor() -> float:
 
 
 def spec_for_tests(task: Task, template: Template, *, preloads_pytest: bool = True) -> SandboxSpec:
-    """Returns the spec of sandboxes for test runs: enough resources, and no persistent shell.
+    """Returns the spec of sandboxes for test runs, with enough resources and a fresh shell.
 
     Args:
         task: The task.

@@ -52,9 +52,9 @@ class UnitChoice:
         """Rejects units until runs with the gold patch have the expected outcomes.
 
         A round runs two versions, each of which negates some units. A binary digit of the units'
-        numbers assigns units to versions, another digit in each round. The units of a function have
-        consecutive numbers, so every two of them are once in different versions. In a last round a
-        draw assigns them. The rounds repeat until all have succeeded without a failure in between.
+        numbers assigns units to versions; each round uses a different digit. The units of a
+        function have consecutive numbers, so any two of these are in different versions in some
+        round. In a last round a draw assigns units. The rounds repeat until all succeed in a row.
         """
         numbers = range(len(self._candidates))
         rounds = [*range(self._num_digits()), None]  # of all units, also if some are rejected
@@ -81,7 +81,7 @@ class UnitChoice:
     def verify_alone(self) -> bool:
         """Returns whether fail-to-pass tests can run alone; calls `_clear_bits`.
 
-        Fail-to-pass tests can if they and the other tests pass in separate runs with the gold
+        They can run alone if they and the other tests pass in separate runs with the gold
         patch, and no fail-to-pass test passes in both versions at base.
         """
         early = [test for test in self._runs.task.fail_to_pass if test in self._stable]
@@ -106,7 +106,7 @@ class UnitChoice:
         """Returns the challenge of the plan.
 
         If several units expect the same number of one function, a reader of one version sees this
-        number more often than each near miss, and infers that it is right. Such units are no bits.
+        number more often than each near miss, and infers that it is right. Such units are not bits.
         """
         units = [candidates[0] for candidates in self._candidates if candidates]
         expectations = [self._expectations(unit) for unit in units]
@@ -176,7 +176,7 @@ class UnitChoice:
         return active[0]
 
     def _last_executed(self, test: str, run: TestRun, units: Mapping[int, Unit]) -> int:
-        """Returns the number of the unit whose checks a test executed last, if it executed any."""
+        """Returns the number of the last unit with an executed check; if none, of the last unit."""
         reports = run.checks(self._runs.name(test, run))
         executed_units = [n for n, unit in units.items() if reports.keys() & {*unit.checks}]
         return max(executed_units or units, key=lambda number: units[number].checks)

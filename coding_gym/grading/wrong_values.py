@@ -1,11 +1,11 @@
 """Makes near misses: wrong expected values that look like right values.
 
 A near miss has the type and the format of the right value, and differs from it in a part that is
-also wrong in the base's output. A number lies on the other side of the base's number at the same
-distance, or on the same side at a similar distance. So the side does not reveal the right number,
-and the distance reveals it only to a program that knows the size of the error. An object that
-equals all values near the base's output passes both versions, which the grader detects. An output
-that is a literal passes neither version.
+also wrong in the base's output. A wrong number is as far from the base's number as the right one,
+on the other side, or at a similar distance on the same side. So the side does not reveal the right
+number, and the distance reveals it only to a program that knows the size of the error. An object
+that equals all values near the base's output passes both versions, which the grader detects. If the
+base's output is a literal, this output passes neither version.
 """
 
 import ast
@@ -183,7 +183,7 @@ def _groups(part: _Part, rng: Random) -> Iterator[tuple[list[str], bool]]:
 
 
 def _similar_distance(distance: int, rng: Random) -> int:
-    """Returns a distance with one other binary digit; the first digit stays.
+    """Returns ``distance`` with one binary digit inverted, but never the first digit.
 
     The relation is symmetric: A results from B as probably as B results from A.
     """

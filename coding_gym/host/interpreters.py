@@ -112,7 +112,7 @@ def find_interpreter(version: str) -> Interpreter:
     raise SandboxUnavailableError(
         f"there is no Python {version} in {', '.join(map(str, folders))}",
         f"install it, for example with `uv python install {version}`, `pyenv install {version}` "
-        f"or, if the system has it, `apt-get install python{minor} python{minor}-venv`",
+        f"or, if apt has this version, `apt-get install python{minor} python{minor}-venv`",
     )
 
 

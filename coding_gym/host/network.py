@@ -45,7 +45,7 @@ def settings() -> tuple[dict[str, str], dict[str, Path]]:
     """Returns the host's network settings as they are now.
 
     Returns:
-        Environment variables, and files and folders to mount by target: the files of host names,
+        Environment variables, and mounts (files and folders by target): the files of host names,
         and the certificates that the variables name, except folders with private files or keys.
     """
     env = network_variables() | _pip_variables()

@@ -37,9 +37,9 @@ def find_toolchain(language: str) -> Toolchain:
     """Returns the mounts for the programs of a language.
 
     Programs below ``/usr`` are always visible. These programs are preferred to programs elsewhere
-    in ``PATH``, because they need no further mounts. If the system lacks a program, ``PATH`` is
-    searched, and the installation, such as nvm's, is mounted at ``/opt/<language>``, unless the
-    installation is private. An unknown language needs no mounts.
+    in ``PATH``, because they need no further mounts. If a program is not below ``/usr``, ``PATH``
+    is searched, and the installation that contains the program (such as one that nvm made) is
+    mounted at ``/opt/<language>``. Private installations and unknown languages have no mounts.
 
     Args:
         language: ``c``, ``go``, ``java``, ``javascript``, ``rust``, or another name.

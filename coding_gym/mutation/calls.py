@@ -26,7 +26,7 @@ _NO_BUGS = {"casefold", "partition", "rpartition", "setdefault", "get"}
 
 
 def argument(site: Site) -> Iterator[Change]:
-    """Swaps two neighbouring positional arguments, or removes the last argument."""
+    """Swaps two neighbouring positional arguments, or removes the last positional argument."""
     for node in site.nodes():
         if not isinstance(node, ast.Call) or any(isinstance(a, ast.Starred) for a in node.args):
             continue
@@ -53,7 +53,7 @@ def keyword(site: Site) -> Iterator[Change]:
 
 
 def method(site: Site) -> Iterator[Change]:
-    """Replaces a method or builtin function by a similar function, such as ``lstrip``."""
+    """Replaces a method or builtin function by a similar one, such as ``strip`` by ``lstrip``."""
     for node in site.nodes():
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute):
             yield from _siblings(site, node.func, node.func.attr, _METHODS, "wrong_method")

@@ -58,7 +58,7 @@ def boolean(site: Site) -> Iterator[Change]:
 def find_token(
     site: Site, left: ast.expr, right: ast.expr, pattern: re.Pattern[str]
 ) -> tuple[int, int, str] | None:
-    """Returns start and end of the operator between two operands, and the operator; else None."""
+    """Returns start, end and text of the operator between two operands; None if none is found."""
     start, end = site.source.span(left)[1], site.source.span(right)[0]
     between = site.source.text[start:end]
     match = pattern.search(between)

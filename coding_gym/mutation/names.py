@@ -15,7 +15,7 @@ _MAX_NAME_CHARS = 100
 
 
 def variable(site: Site) -> Iterator[Change]:
-    """Replaces a name by another name of the scope, or an attribute by another of the object."""
+    """Replaces a name by another in scope, or an attribute by another attribute of its object."""
     local_names, outer_names = site.scope.local_names, _outer_names(site.source)
     for node in site.nodes():
         if not isinstance(getattr(node, "ctx", None), ast.Load):
@@ -66,7 +66,7 @@ def _outer_names(source: Source) -> list[str]:
 
 
 def _is_base(site: Site, node: ast.expr) -> bool:
-    """Returns whether an expression is called or has attributes; most replacements then fail."""
+    """Returns whether an expression is called or its attribute used; most changes then fail."""
     return site.source.is_called(node) or isinstance(site.parent(node), ast.Attribute)
 
 

@@ -31,7 +31,7 @@ class Change:
         edits: The spans to replace.
         weight: Estimated probability, from 0 to 1, that this change is the repair, if the repair is
             a change of the same operator; 0 if the change is not a repair candidate.
-        bug: The kind of bug that the change makes in a correct program; "" if unrealistic.
+        bug: The kind of bug that the change makes in a correct program; "" for no realistic bug.
     """
 
     edits: tuple[Edit, ...]
@@ -61,7 +61,7 @@ class Scope:
 
     @cached_property
     def local_names(self) -> list[str]:
-        """Parameters and variables of the function and of scopes inside it, in order."""
+        """The function's parameters, then the variables of the function and of inner scopes."""
         names = dict.fromkeys(self._parameters)
         if self.function is not None:
             names |= dict.fromkeys(node.id for node in ast.walk(self.function) if is_bound_by(node))
@@ -163,13 +163,13 @@ class Site:
 
 
 def sites(source: Source) -> Iterator[Site]:
-    """Yields every statement and clause in reading order, without docstrings and imports."""
+    """Yields every statement and clause in reading order, except imports and inert statements."""
     if source.tree.body:
         yield from _walk(Site(source, source.tree.body[0], source.tree.body, 0), source.tree.body)
 
 
 def unit_around(site: Site, edits: Sequence[Edit] = ()) -> tuple[int, str, ast.Module] | None:
-    """Returns the function around a statement, or the whole file outside functions, after edits.
+    """Returns the innermost function around a statement, else the whole file, with the edits.
 
     In large files, parsing only the function is faster.
 

@@ -81,7 +81,7 @@ class Source(SourceText):
 
     @cached_property
     def attributes(self) -> dict[tuple[str, bool], list[str]]:
-        """Attribute names in the file, by the dump of the object and whether they are called."""
+        """Attribute names by the `ast.dump` of the object and whether the attribute is called."""
         names_by_key: dict[tuple[str, bool], dict[str, None]] = {}
         for node in self.all_of(ast.Attribute):
             if isinstance(node.value, ast.Name | ast.Attribute):
@@ -121,7 +121,7 @@ class Source(SourceText):
             start, end = left, right + 1
 
     def atom(self, node: ast.expr) -> str:
-        """Returns the node's text, in parentheses if an operand may need them."""
+        """Returns the node's text, in parentheses if the node may need them as an operand."""
         text = self.segment(node)
         return text if isinstance(node, _ATOMS) else f"({text})"
 

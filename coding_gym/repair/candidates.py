@@ -53,10 +53,10 @@ class Candidate:
 
 
 def candidates(source: Source, lines: Mapping[int, float]) -> Iterator[Candidate]:
-    """Yields the repairs of one file, in descending order of score.
+    """Yields the candidates of one file, in descending order of score.
 
-    Every candidate parses, and differs from the file and from earlier candidates. The order is
-    reproducible: equal scores are sorted by line, template and edits.
+    Every edited file parses, and differs from the original file and from earlier edited files. The
+    order is reproducible: equal scores are sorted by line, template and edits.
 
     Args:
         source: The file.

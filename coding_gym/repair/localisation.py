@@ -33,8 +33,8 @@ class Baseline:
         failing: Ids of the failing tests that a repair must fix; at most 12.
         passing: Ids of the tests that passed.
         arguments: The arguments of pytest.
-        needs_all_tests: Whether a test in ``failing`` does not fail when it runs without the other
-            tests. Every trial then runs all tests.
+        needs_all_tests: Whether a test in ``failing`` does not fail if only the tests in
+            ``failing`` run. Every trial then runs all tests.
         cpu_s: Processor seconds of the failing tests without tracing, including the start of their
             process.
     """
@@ -52,7 +52,7 @@ class Localisation:
 
     Attributes:
         baseline: The results of the tests.
-        spectrum: The number of tests that executed each line; failed tests are `Baseline.failing`.
+        spectrum: The number of tests of ``baseline`` that executed each line.
         sources: The files of the program that parse, by path.
         scores: Suspiciousness of statements, by path and first line.
     """
@@ -170,7 +170,7 @@ def _spectrum(run: SuiteRun, failing_tests: tuple[str, ...]) -> Spectrum:
 
 
 def _paths(run: SuiteRun, spectrum: Spectrum) -> list[str]:
-    """Returns the program's files; files whose lines more failing tests run come first."""
+    """Returns the program's files; files with a line that more failing tests run come first."""
     max_hits: dict[str, tuple[int, int]] = {}
     for (path, _), (num_failed, num_passed) in spectrum.hits.items():
         max_hits[path] = max(max_hits.get(path, (0, 0)), (num_failed, -num_passed))

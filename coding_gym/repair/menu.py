@@ -21,7 +21,7 @@ _RESTORE = "git checkout -q -- ."
 class Menu:
     """The menu of one episode.
 
-    A menu runs no commands: `calls` returns the tool calls of an action, `note` records results.
+    The caller runs the tool calls that `calls` returns for an action; `note` records their results.
 
     Args:
         program: The program with its candidates; the first use of a program is slow.
@@ -57,7 +57,7 @@ class Menu:
         return mask
 
     def calls(self, action: int) -> list[ToolCall]:
-        """Returns the tool calls of an action; an unavailable action only prints a message."""
+        """Returns the tool calls of an action; for an unavailable action, they print a message."""
         self._played_action = action if self.mask()[action] else None
         if self._played_action is None:
             return [_shell(f"echo {shlex.quote(f'{meaning(action)}: not available now')}")]
@@ -70,7 +70,7 @@ class Menu:
         return [_shell(self._apply_command(action - FIRST_CANDIDATE))]
 
     def note(self, replies: Sequence[str]) -> None:
-        """Records the results of the last action's calls, in their order."""
+        """Records the outputs of the last action's calls, in the order of the calls."""
         if self._played_action == RUN_TESTS:
             self._note_tests()
         elif self._played_action is not None and self._played_action >= FIRST_CANDIDATE:

@@ -59,14 +59,14 @@ _trials = ProcessCache[Trial](1 << 17)
 
 
 class CandidateProgram:
-    """A program with candidates and trials, which all episodes of the process share.
+    """The candidates of one program, and their trials: test runs with one candidate.
 
-    Candidates and trials are computed on first use, in separate sandboxes with the base tree. After
-    an infrastructure failure, the program has no candidates and every trial fails.
+    All episodes of the process share the results, which are computed on first use, in separate
+    sandboxes. After an infrastructure failure, there are no candidates, and every trial fails.
 
     Args:
         task: The task of the program.
-        template: The template of the task; None if its sandbox failed already.
+        template: The template of the episode's sandbox; None if the episode has no sandbox.
         backend: Name of the sandbox backend.
         num_slots: Maximum number of candidates.
         on_failure: Called with an infrastructure failure.

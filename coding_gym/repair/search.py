@@ -21,7 +21,7 @@ class Trial:
     """The result of the visible tests with one candidate.
 
     Attributes:
-        fraction_fixed: Fraction of the failing tests that passed, from 0 to 1.
+        fraction_fixed: Fraction of `Baseline.failing` that passed, from 0 to 1.
         breaks_others: Whether another test no longer passed; False if only failing tests were run.
     """
 
@@ -43,7 +43,7 @@ def try_candidate(
         suite: The visible tests of the program.
         baseline: The results of the tests before any change.
         texts: The text of each file of the program, by path.
-        candidate: The candidate; it fixes no test if the report of its run cannot be read.
+        candidate: The candidate; without a readable report of the run, it counts as fixing no test.
 
     Raises:
         GradingError, SandboxError: The infrastructure failed.
@@ -80,7 +80,7 @@ def find_repair(suite: Suite, localisation: Localisation) -> Candidate | None:
         localisation: The suspicious statements of the program.
 
     Returns:
-        The plausible candidate that comes first in the order of `preference`; None without any.
+        The plausible candidate that is first in the order of `preference`; None if none is found.
 
     Raises:
         GradingError, SandboxError: The infrastructure failed.

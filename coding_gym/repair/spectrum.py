@@ -32,7 +32,7 @@ class Spectrum:
 
 
 def ochiai(spectrum: Spectrum) -> dict[str, dict[int, float]]:
-    """Returns the Ochiai scores, from 0 to 1, of the lines that failing tests executed, by path.
+    """Returns the Ochiai scores, 0 to 1, by path and line, of lines that failing tests executed.
 
     The formula is from Abreu, Zoeteweij and van Gemund, "On the accuracy of spectrum-based fault
     localization", TAIC PART 2007.

@@ -1,7 +1,7 @@
 """Rewards as pure functions of a patch, a grade or turns.
 
-`reward_names` lists all rewards. `get_reward` returns a `Reward` by its name, which scores a
-`Sample`; `register_reward` adds a reward.
+`reward_names` lists all rewards. `get_reward` returns a `Reward` by its name; a `Reward` scores a
+`Sample`. `register_reward` adds a reward.
 """
 
 from coding_gym.rewards.coderepairrl import (

@@ -25,9 +25,9 @@ def patch_similarity_max_files(gold: str, patch: str) -> float:
     r"""Returns CodeRepairRL's similarity of two unified git diffs, from 0 to 1.
 
     Unlike in `patch_similarity`, the sum over the gold patch's files is divided by the number of
-    files of the larger patch, so additional files lower the score, and two empty patches score 0.
-    The reward ``test_patch_similarity`` replaces the gold patch by the hidden tests: it rewards
-    tests that the policy writes, although grading drops these tests.
+    files of the patch with more files. So additional files lower the score, and two empty patches
+    score 0. The reward ``test_patch_similarity`` replaces the gold patch by the hidden tests: it
+    rewards tests that the policy writes, although grading drops these tests.
 
     Source: ``unified_diff_similarity_reward_func`` and ``unified_diff_similarity_reward_func_test``
     in ``src/rewards/diff.py`` of CodeRepairRL.
@@ -50,7 +50,7 @@ def curation_score(gold: str, test_patch: str, patch: str) -> float:
     r"""Returns 0.2 file match + 0.4 code similarity + 0.4 test similarity, from 0 to 1.
 
     All three terms compare the whole patch, including the policy's tests. So the gold patch scores
-    0.6, and less together with the hidden tests, because additional files lower both similarities.
+    0.6. Hidden tests in the patch lower this score: each term is a mean over the patch's files.
 
     Source: ``process_one_with_reward`` in ``src/curate_sft_data.py`` of CodeRepairRL.
 
@@ -70,9 +70,9 @@ def curation_score(gold: str, test_patch: str, patch: str) -> float:
 def terminal_habits(turns: Sequence[Turn]) -> float:
     """Returns the sum of the scores of three habits in the shell, from 0 to 1.
 
-    A successful ``ls`` among the first two commands scores 0.3, a successful ``rg``, ``grep`` or
-    ``find`` among the first ten commands 0.4, and a successful ``sed``, ``head`` or ``tail`` from
-    the third command on 0.3. The words can be anywhere in a command.
+    A successful ``ls`` among the first two commands scores 0.3. A successful ``rg``, ``grep`` or
+    ``find`` among the first ten commands scores 0.4. A successful ``sed``, ``head`` or ``tail``
+    from the third command on scores 0.3. The words can be anywhere in a command.
 
     Source: ``terminal_debugging_habits_reward_func`` in ``src/rewards/terminal.py`` of
     CodeRepairRL.
@@ -101,10 +101,10 @@ def exploration_depth(turns: Sequence[Turn]) -> float:
     the first successful search (``rg``, ``grep`` or ``find`` among the first ten commands) printed.
     Otherwise a precise read (``sed -n a,bp``, ``head -n``, ``tail -n``) adds 0.20, and a scoped
     search among the first ten commands (``-n``, ``--type=``, a slash, or a path in its output) adds
-    0.15. With six or more commands, 0.20 times the success rate of the first six is added.
-    Penalties for the first ten commands, each once and at most 0.20 together: 0.07 for a repeated
-    command, 0.07 for a command that fails twice in a row, and 0.10 for truncated output without a
-    previous precise read. The score is at least 0.
+    0.15. With six or more commands, 0.20 times the success rate of the first six is added. Three
+    penalties for the first ten commands are subtracted once, together at most 0.20: 0.07 for a
+    repeated command, 0.07 for a command that fails twice in a row, and 0.10 for truncated output
+    without a previous precise read. The score is at least 0.
 
     Source: ``terminal_exploration_depth_reward_func`` in ``src/rewards/terminal.py`` of
     CodeRepairRL. Changed: the reading command must name the whole path, not only the path's end;

@@ -28,7 +28,7 @@ def changed_runs(change: FileChange) -> Iterator[Run]:
     r"""Yields every block of changed lines of a file, without context lines.
 
     Raises:
-        PatchError: A hunk has fewer lines than its header states.
+        PatchError: A hunk does not have the numbers of lines that its header states.
 
     >>> text = "diff --git a/x b/x\n@@ -3,3 +3,3 @@\n same\n-old\n+new\n same\n"
     >>> list(changed_runs(FileChange("x", "x", text)))
@@ -72,11 +72,11 @@ def exact_match(gold: str, patch: str) -> float:
 def line_similarity(gold: str, patch: str) -> float:
     r"""Returns the share of changed lines that two patches have in common, from 0 to 1.
 
-    The score is 2 M / T: T is the number of lines that the two patches remove and add, M the number
-    of matching lines, in their order (``difflib.SequenceMatcher.ratio`` over lines). A removed line
-    matches the same line of the base, an added line matches an equal text. A block that only
-    adds lines counts one more line, for its position in the base; the position matches only if a
-    line of the block matches. Context and headers are ignored: two patches without a common changed
+    The score is 2 M / T: T is the number of lines that the two patches remove and add, M is the
+    number of matching lines, in their order (``difflib.SequenceMatcher.ratio`` over lines). Removed
+    lines match if they are the same line of the base, added lines if their texts are equal. A block
+    that only adds lines counts one more line, for its position in the base; the position matches
+    only if a line of the block matches. Context is ignored: two patches without a common changed
     line score 0, and only equal changes score 1. A file whose comparison takes too much work counts
     as a file without a common line, and a patch larger than `MAX_EDIT_CHARS` scores 0.
 
@@ -166,7 +166,7 @@ def function_match(gold: str, patch: str) -> float:
 
 
 def _hunk_headings(patch: Patch) -> set[tuple[str, str]]:
-    """Returns path and heading of each hunk; the heading is "" without text, or without hunks."""
+    """Returns path and heading of each hunk; of a file without hunks, the path and ""."""
     return {
         (change.path, heading)
         for change in patch.files
@@ -175,7 +175,7 @@ def _hunk_headings(patch: Patch) -> set[tuple[str, str]]:
 
 
 def _changes(patch: Patch) -> dict[str, list[Run] | str]:
-    """Returns the changes of each file: blocks of lines; without blocks, the text of the change."""
+    """Returns the changes of each file: blocks of lines, or the text of a change without blocks."""
     return {
         change.path: list(changed_runs(change)) or change.text.strip() for change in patch.files
     }

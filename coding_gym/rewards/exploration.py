@@ -80,7 +80,7 @@ def exploration_efficiency(gold: str, turns: Sequence[Turn]) -> float:
     larger. The score is 1 if each call examined a different gold file, and 0 if no gold file was
     examined. Examined files are the files that successful calls name: the argument ``path``,
     ``file`` or ``file_path`` of a tool, and words of a shell command that look like paths. An
-    absolute path names the gold file whose path is its end. Calls of ``submit`` do not count.
+    absolute path that ends with a gold file's path names this file. ``submit`` does not count.
 
     Source: this project. CodeRepairRL evaluates exploration by the same two counts: examined files
     and commands.

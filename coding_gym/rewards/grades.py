@@ -7,9 +7,9 @@ from coding_gym.trajectory import Turn
 
 
 def _num_unverified(grade: Grade) -> int:
-    """Returns the number of passed fail-to-pass tests whose results code under test can forge.
+    """Returns the number of passed fail-to-pass tests whose results tested code can forge.
 
-    The result is 0 unless ``is_verified`` is False. An empty ``unnegated`` stands for all tests.
+    The result is 0 if ``is_verified`` is True or None. An empty ``unnegated`` means all tests.
     """
     if grade.is_verified is not False:
         return 0
@@ -29,11 +29,11 @@ def net_fraction_fixed(grade: Grade) -> float:
     """Returns the share of fixed tests, minus the broken tests, from 0 to 1.
 
     The score is ``(fixed - broken) / len(fail_to_pass)``, at least 0: *fixed* is the number of
-    fail-to-pass tests that pass, *broken* the number of pass-to-pass tests that do not pass. The
-    base tree and a patch that changes no result score 0; only a patch with which all expected tests
-    pass scores 1. Patches that are empty, do not apply, exceed the time limit or tamper with the
-    tests score 0, as do patches whose tests were not challenged. A passed test that cannot be
-    negated does not count as fixed.
+    fail-to-pass tests that pass, and *broken* is the number of pass-to-pass tests that do not pass.
+    The base tree and a patch that changes no result score 0; only a patch with which all expected
+    tests pass scores 1. Patches that are empty, do not apply, exceed the time limit or tamper with
+    the tests score 0. Patches whose tests were not challenged (run again with negated assertions)
+    score 0. A passed test that cannot be negated does not count as fixed.
 
     Source: this project.
 
@@ -96,9 +96,9 @@ def areno(grade: Grade, turns: Sequence[Turn]) -> float:
     | the tests do not pass | -0.5 | -1.0 |
 
     Source: ``reward_fn`` in ``examples/agentic/coding/reward.py`` of AReno. Changed: in AReno the
-    tests pass if each command exited with 0 once in the policy's shell, even if the policy weakened
-    a test or broke the tree later. Here the tests pass if the grade is resolved. AReno's condition
-    that ``apply_patch`` was called always holds then, because a resolved patch changes code.
+    tests pass if each test command exited with 0 once in the policy's shell, even if the policy
+    weakened a test or broke the tree later. Here the tests pass if the grade is resolved. AReno's
+    condition that ``apply_patch`` was called then always holds: a resolved patch changes code.
 
     Args:
         grade: The grade of the patch.

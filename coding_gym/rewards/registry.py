@@ -68,8 +68,8 @@ def register_reward(reward: Reward) -> None:
     bounds = (reward.lowest, reward.highest)
     if not all(is_number(b) and math.isfinite(b) for b in bounds) or bounds[0] >= bounds[1]:
         raise InvalidArgumentError(
-            f"reward {reward.name!r} must have finite bounds, the lowest below the highest, "
-            f"got {bounds}"
+            f"lowest and highest of reward {reward.name!r} must be finite, and lowest must be "
+            f"less than highest, got {bounds}"
         )
     for need in reward.needs:
         if need not in NEEDS:

@@ -81,8 +81,8 @@ class Reward:
         score: A function that returns the value of a finished episode.
         lowest: The smallest value.
         highest: The largest value.
-        needs: Names in `NEEDS` of the required data: ``gold_patch`` or ``test_patch`` of the task;
-            ``grade``, results of single tests (``challenge="passed"``); ``resolved``, any grade.
+        needs: Names in `NEEDS` of the required data: ``gold_patch`` and ``test_patch`` of the task,
+            ``grade`` (results of single tests, ``challenge="passed"``), ``resolved`` (any grade).
     """
 
     name: str
@@ -107,7 +107,7 @@ class Reward:
 
     @property
     def span(self) -> float:
-        """The largest difference between the values of two episodes."""
+        """The largest possible difference between the values of two episodes."""
         return self.highest - self.lowest
 
     def why_not_computable(self, task: Task) -> str:
@@ -130,7 +130,7 @@ class Reward:
     def value(self, sample: Sample) -> float:
         """Returns the reward of an episode; at most 0 if the tests were tampered with.
 
-        Every episode of an impossible task has the reward 0.
+        The reward is 0 in every episode of a task with an ``impossible_test``.
 
         Raises:
             InvalidArgumentError: The score is not between ``lowest`` and ``highest``.
@@ -149,7 +149,7 @@ class Reward:
 def _why_never_verified(task: Task) -> str:
     """Returns the reason why no fail-to-pass test of a Python task can be negated, or "".
 
-    Code under test can forge results of such tests. Only the grader finds further reasons.
+    The tested code can forge the results of such tests. Only the grader finds further reasons.
     """
     is_python = task.runner == "swebench" and task.language == "python"
     if not is_python and task.runner != "pytest":

@@ -73,13 +73,13 @@ class _BoundedMatcher(SequenceMatcher[str]):
 def matching_blocks(
     a: Sequence[str], b: Sequence[str], budget: WorkBudget, *, autojunk: bool = True
 ) -> list[Match] | None:
-    """Returns the blocks that `difflib.SequenceMatcher` matches; None above the work budget.
+    """Returns the blocks that `difflib.SequenceMatcher` matches; None if the budget is too small.
 
     Args:
         a: A text, or its lines or words.
         b: The other text, in the same form.
         budget: The work budget, which the searches reduce.
-        autojunk: Whether no match starts at a frequent element of a long ``b``, as in difflib.
+        autojunk: Whether difflib ignores frequent elements of a long ``b`` as starts of matches.
     """
     if budget.remaining < len(a) + len(b):
         budget.remaining = -1
@@ -91,7 +91,7 @@ def matching_blocks(
 
 
 class Comparer:
-    """Compares pairs of texts within one work budget, so scores do not depend on timing."""
+    """Compares pairs of texts within common work budgets, so scores do not depend on timing."""
 
     def __init__(self) -> None:
         self._characters = WorkBudget(MAX_COMPARISONS)
@@ -102,7 +102,7 @@ class Comparer:
 
         Texts above `MAX_CHARS`, and pairs that need too much work, are compared by whole lines,
         weighted by their characters. Above `MAX_LINE_CHARS`, or if the lines also need too much
-        work, equal texts score 1 and different texts 0.
+        work, equal texts score 1 and different texts score 0.
         """
         if gold == patch:
             return 1.0
@@ -131,7 +131,7 @@ def readable_patch(text: str) -> Patch:
 
 
 def _diffs_by_path(patch: Patch) -> dict[str, str]:
-    """Returns the diff of each file, by its old path; of diffs of the same file, the last one."""
+    """Returns the last diff of each file, by the old path, or by the new path of a new file."""
     return {change.old_path or change.path: change.text.strip() for change in patch.files}
 
 
@@ -139,7 +139,7 @@ def file_match(gold: str, patch: str) -> float:
     r"""Returns the share of files that both patches change, from 0 to 1.
 
     The share is the number of files that both patches change, divided by the number of files of the
-    larger patch. If the gold patch has no files, only a patch without files scores 1.
+    patch with more files. If the gold patch has no files, only a patch without files scores 1.
 
     Source: ``unified_diff_file_match_reward_func`` in ``src/rewards/diff.py`` of CodeRepairRL.
 
@@ -162,9 +162,9 @@ def patch_similarity(gold: str, patch: str) -> float:
 
     The diff of each file in the gold patch is compared with the diff of the same file in the patch,
     as texts: twice the matching characters, divided by the characters of both
-    (``difflib.SequenceMatcher.ratio``, in which no match starts at a character that is frequent in
-    a text of 200 or more). The score is the mean over the files of the gold patch; a file that the
-    patch lacks scores 0, and other files of the patch are ignored. Two empty patches score 1.
+    (``difflib.SequenceMatcher.ratio``, in which matches cannot start at frequent characters of a
+    text of 200 characters or more). The score is the mean over the files of the gold patch. A file
+    that the patch lacks scores 0; other files of the patch are ignored. Two empty patches score 1.
 
     Source: ``unified_diff_similarity`` in ``tests/utils.py`` of nano-agent 5.0.0. The scores are
     equal up to `MAX_CHARS` per file and `MAX_COMPARISONS` per pair; larger pairs are compared by
@@ -195,7 +195,7 @@ def compare_files(gold: str, patch: str) -> tuple[float, int, int]:
     """Compares the diffs of each file that both patches change.
 
     Returns:
-        The sum of the ratios, and the number of files of the gold patch and of the patch.
+        The sum of the ratios, and the numbers of files of the gold patch and of the other patch.
 
     Raises:
         PatchError: The gold patch cannot be read.

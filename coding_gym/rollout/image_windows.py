@@ -51,7 +51,7 @@ class ImageWindows:
         self._backend = get_backend(sandbox)
         if self._backend.name != "namespace":
             raise InvalidArgumentError(
-                f"images_window needs the 'namespace' sandbox, got {self._backend.name!r}; omit it"
+                f"sandbox must be 'namespace', or omit images_window; got {self._backend.name!r}"
             )
         attempts = list(attempts)
         images = {task.image for task, _ in attempts}
@@ -107,7 +107,7 @@ class ImageWindows:
         return None
 
     def close(self) -> None:
-        """Removes the remaining images; call it after the run, because it waits for no pull."""
+        """Removes the remaining images; to be called after the run, when no pull is active."""
         for name in sorted(self._on_disk):
             self._remove(name)
 

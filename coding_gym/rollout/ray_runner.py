@@ -19,9 +19,9 @@ from coding_gym.vector.ray_nodes import LostNodeError, RayNodes
 class RayRunner(Runner):
     """Plays attempts on all nodes of a cluster that have CPUs; `RayNodes` places them.
 
-    Every node builds the templates of its tasks, and needs this package and the files of the tasks
-    at the same paths. Attempts of a lost node are played again on other nodes; an attempt that has
-    lost five nodes ends with an error. Nodes that join the cluster later get attempts, too.
+    Every node builds the templates of its tasks. This package and the files of the tasks must have
+    the same paths on all nodes. Attempts of a lost node are played again on other nodes; an attempt
+    that has lost five nodes ends with an error. Nodes that join the cluster later get attempts too.
 
     Attributes:
         address: The cluster, as for `ray.init`: ``"auto"``, ``"local"``, or an address.

@@ -153,7 +153,7 @@ class Runner:
     async def play(
         self, task: Task, attempt: int, threads: Executor, failure: Exception | None = None
     ) -> Trajectory:
-        """Plays one attempt and returns its record; a failure is part of the record.
+        """Plays one attempt; returns its record, with any error but SandboxUnavailableError.
 
         Args:
             task: The task.

@@ -26,7 +26,7 @@ def checked_probe(
             with open_sandbox(SandboxSpec()) as sandbox:
                 result = sandbox.run("echo works", timeout_s=_TIMEOUT_S)
             if result.output != "works\n":
-                raise SandboxError(f"the first command printed {result.output!r}")
+                raise SandboxError(f"the command 'echo works' printed {result.output!r}")
             return describe()
     except SandboxUnavailableError as error:
         remedy = error.remedy or RUN_AGAIN
@@ -44,9 +44,9 @@ def check_spec(spec: SandboxSpec, backend: str, *, lacks: Collection[str]) -> No
         lacks: Names of the optional fields that the backend does not support.
 
     Raises:
-        InvalidArgumentError: A layer, interpreter or mount does not exist, a target or port
-            is invalid, the interpreter's folder is private, a variable cannot be passed to a
-            process, ``shell`` is unknown, or the backend does not support a field.
+        InvalidArgumentError: A layer, interpreter or mount does not exist, a target or port is
+            invalid, the interpreter's folder is private, a variable cannot be passed to a process,
+            ``shell`` is unknown, ``network`` is set with ``forwards``, or a field is unsupported.
     """
     if spec.shell not in SHELLS:
         raise InvalidArgumentError(f"shell must be one of {SHELLS}, got {spec.shell!r}")
@@ -71,7 +71,7 @@ def _check_targets(targets: Iterable[str]) -> None:
         if not is_below_root or ".." in target.parts or not is_passable(text):
             raise InvalidArgumentError(
                 "the target of a mount, and workspace_alias, must be an absolute path "
-                f"below /, got {text!r}"
+                f"below / and without '..', got {text!r}"
             )
 
 

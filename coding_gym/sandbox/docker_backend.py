@@ -71,11 +71,11 @@ class DockerBackend:
     (`Probe.missing`), and vulnerabilities of the kernel or the daemon. Limits on files also bound
     standard input, which is stored in a file.
 
-    Commands run as the image's user; if that is root, as an ordinary user. Mounts need a daemon
-    that shares this process's files.
+    Commands run as the image's user; if this user is root, they run as an ordinary user. Mounts
+    need a daemon that shares this process's files.
 
     Args:
-        image: The image for specs that name no image; must have bash and the command-line programs
+        image: The image for specs that name no image. The image must have bash and the programs
             that commands use. Other values than the default are for tests.
         host: The daemon, such as ``unix:///run/docker.sock``, for tests; "" for the value of
             ``DOCKER_HOST``.
@@ -174,7 +174,7 @@ def _add(
     owner: tuple[int, int] = (0, 0),
     link: str = "",
 ) -> None:
-    """Adds a file to a tar; without ``data``, a symbolic link to ``link``, or a folder."""
+    """Adds to a tar: a file with ``data``, else a symbolic link to ``link``, else a folder."""
     entry = tarfile.TarInfo(posixpath.normpath(path).strip("/"))
     entry.mode, entry.linkname = mode, link
     entry.uid, entry.gid = owner
@@ -233,7 +233,7 @@ class _Container(Channel):
         spec: The sandbox's spec.
 
     Raises:
-        SandboxError: The daemon refused a step.
+        SandboxError: The daemon refused a step, or did not answer.
     """
 
     def __init__(self, engine: Engine, image: DaemonImage, spec: SandboxSpec) -> None:
@@ -399,7 +399,7 @@ def _escape(data: bytes) -> bytes:
 
 
 def _raise_error(exit_code: int, output: bytes, path: str) -> None:
-    """Raises the OSError in the last line of a failed script; does nothing after exit code 0."""
+    """Raises the OSError that the last line of the output describes, unless the exit code is 0."""
     if exit_code == 0:
         return
     reason = last_line(output.decode("utf-8", "replace")).rpartition(": ")[2]

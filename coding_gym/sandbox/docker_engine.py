@@ -84,13 +84,13 @@ class Engine:
         except docker.errors.ImageNotFound as error:
             raise SandboxUnavailableError(
                 f"the Docker daemon has no image {name!r}",
-                f"run `docker pull {name}`, or use an image of `docker images`; load an OCI "
-                f"layout by `skopeo copy oci:FOLDER docker-archive:FILE:{name}` and `docker load`",
+                f"run `skopeo copy oci:FOLDER docker-archive:FILE:{name} && docker load -i FILE` "
+                f"for an OCI layout, use an image of `docker images`, or run: docker pull {name}",
             ) from error
         return description
 
     def read_file(self, container: str, path: str) -> bytes:
-        """Returns the content of a regular file of a container; empty if the file is missing."""
+        """Returns the content of a regular file of a container; empty if there is no such file."""
         try:
             stream, _ = self.api.get_archive(container, path)
         except docker.errors.NotFound:
@@ -127,7 +127,7 @@ def connect(host: str) -> Engine:
 
 
 def _connect_once(url: str) -> None:
-    """Raises OSError if no daemon listens; docker-py itself would leave a socket open."""
+    """Raises OSError if no daemon listens at a UNIX socket; docker-py would leave a socket open."""
     kind, _, path = url.partition("://")
     if "unix" in kind:
         with socket.socket(socket.AF_UNIX) as stream:
@@ -151,7 +151,7 @@ def inspect(engine: Engine, name: str, unprivileged: tuple[int, int]) -> DaemonI
         InvalidArgumentError: The image's user is not in its /etc/passwd.
         SandboxUnavailableError: There is no such image, or it has no bash; the message has the
             remedy.
-        SandboxError: The daemon refused a step.
+        SandboxError: The daemon refused a step, or did not answer.
     """
     with engine.errors_as("inspect an image"):
         base = engine.describe_image(name)
@@ -164,7 +164,7 @@ def inspect(engine: Engine, name: str, unprivileged: tuple[int, int]) -> DaemonI
         finally:
             engine.remove(container)
     if not bash:
-        raise SandboxUnavailableError(f"the image {name!r} has no bash", "install bash in it")
+        raise SandboxUnavailableError(f"image {name!r} has no bash", "install bash in the image")
     settings = base.get("Config") or {}
     user = find_user(settings.get("User") or "", etc.__getitem__)
     user = ImageUser(*unprivileged, USER) if user.uid == 0 else user

@@ -92,7 +92,7 @@ class FolderCache:
 
 
 def content_key(*values: object) -> str:
-    """Returns a key of 24 digits for JSON-native values that determine a folder's content."""
+    """Returns a key of 24 hex digits for JSON-native values that determine a folder's content."""
     return hashlib.sha256(json.dumps(values).encode()).hexdigest()[:24]
 
 
@@ -118,8 +118,8 @@ def build_sandbox(
 ) -> Iterator[Sandbox]:
     """Yields a sandbox whose commands write to host folders.
 
-    The content does not change after the sandbox is closed, but is not trusted: its symbolic links
-    may lead to host files.
+    The folders do not change after the sandbox is closed, but are not trusted: symbolic links in
+    the folders may lead to host files.
 
     Args:
         backend: Opens the sandbox.

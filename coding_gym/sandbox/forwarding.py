@@ -18,7 +18,7 @@ _RETRY_S = 0.05
 
 
 class Forwarder:
-    """Accepts connections in a thread and relays them, until it is closed.
+    """Accepts connections in a thread and relays them, until `close` is called.
 
     Args:
         listener: The listening socket; `close` closes it.

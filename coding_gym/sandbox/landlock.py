@@ -1,4 +1,4 @@
-"""The ``landlock`` backend, without mounts: for root in containers without user namespaces."""
+"""The ``landlock`` backend: for root in containers that forbid mounts and user namespaces."""
 
 import os
 import pwd
@@ -69,14 +69,14 @@ _CPUS = ("online", "possible", "present")
 class LandlockBackend:
     """Sandboxes isolated by a separate uid, Landlock rules and a seccomp filter.
 
-    Covered: the host's files (only allow-listed files can be read, but all names, sizes and dates
-    are visible), signals, memory and environment of the host's processes, the network (no sockets
-    except connected pairs), privileges, system calls, memory, the number of processes. Not
-    covered: the promises in `Probe.missing`.
-    The workspace is a copy, so the time of opening and of a snapshot grows with its files.
+    Protected: the host's files (only allow-listed files can be read, but all names, sizes and dates
+    are visible), the host's processes (signals, memory, environment), the network (no sockets
+    except connected pairs), privileges, system calls. Limited: memory, and the number of
+    processes. Not kept: the promises in `Probe.missing`.
+    Opening and a snapshot copy the workspace, so their time grows with the size of all its files.
 
     Args:
-        abi: The highest version of Landlock to use, for tests; None for the kernel's.
+        abi: The highest version of Landlock to use, for tests; None for the kernel's version.
     """
 
     name = "landlock"
@@ -87,8 +87,8 @@ class LandlockBackend:
     def owner(self) -> User:
         """Returns the uid and gid that own layers: the same as in the ``namespace`` backend.
 
-        So both backends can share environments; templates are built for each backend. Each
-        sandbox copies the layers and owns the copy with a separate uid.
+        Therefore both backends can share built environments; templates are built for each backend.
+        Opening a sandbox copies the layers; the copy belongs to a uid that no other sandbox has.
         """
         return unprivileged_owner()
 
@@ -157,8 +157,8 @@ class LandlockBackend:
     def _require_landlock(self) -> None:
         if os.geteuid() != 0 or self.owner()[0] == 0:
             raise SandboxUnavailableError(
-                "the 'landlock' sandbox gives each sandbox a separate user, which needs root in a "
-                "user namespace that maps many users",
+                "the 'landlock' backend runs each sandbox as a separate user, which needs root in "
+                "a user namespace that maps many users",
                 "run as root in a container, or use 'namespace' or 'docker'",
             )
         if self._version() < _OLDEST_ABI:
@@ -170,10 +170,10 @@ class LandlockBackend:
 
 
 def _take_uid(cleanup: ExitStack) -> int:
-    """Reserves a uid in this network namespace until ``cleanup`` closes, and returns it.
+    """Returns a uid that no other sandbox in this network namespace gets until ``cleanup`` closes.
 
-    The name of an abstract UNIX socket reserves it: only one process can bind the name, and the
-    kernel frees it when that process ends.
+    The name of an abstract UNIX socket reserves the uid: only one process can bind the name, and
+    the kernel frees the name when that process ends.
     """
     for uid in filter(_is_free, secrets.SystemRandom().sample(_UIDS, len(_UIDS))):
         reservation = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -190,7 +190,7 @@ def _take_uid(cleanup: ExitStack) -> int:
 
 
 def _is_free(uid: int) -> bool:
-    """Returns whether this user namespace maps a uid that no account and no process has."""
+    """Returns whether this user namespace maps a uid, and no account and no process has the uid."""
     with suppress(ProcessLookupError):
         os.getpriority(os.PRIO_USER, uid)
         return False
@@ -215,7 +215,7 @@ def _grants(spec: SandboxSpec, files: LandlockFiles) -> Iterator[Grant]:
 
 @cache
 def system_grants() -> tuple[Grant, ...]:
-    """Returns the rules of every sandbox: programs, libraries, devices."""
+    """Returns the rules that all sandboxes share: for programs, libraries, settings, devices."""
     grants = [("device", f"/dev/{name}") for name in DEVICES]
     grants += [("read", f"/etc/{name}") for name in _ETC]
     grants += [("read", str(path)) for path in sorted(Path("/etc").glob(MOUNTED_ETC_PATTERN))]
@@ -230,7 +230,7 @@ def system_grants() -> tuple[Grant, ...]:
 
 @cache
 def tree_grants(folder: Path) -> tuple[Grant, ...]:
-    """Returns the rules for a folder with programs, without third-party Python packages."""
+    """Returns the rules to read a folder of programs, except its third-party Python packages."""
     packages = {path for pattern in THIRD_PARTY for path in folder.glob(pattern)}
     hidden_folders = {str(path.resolve()) for path in packages} | {PACKAGE}
     return tuple(_allow(str(folder), hidden_folders))

@@ -1,4 +1,4 @@
-"""Makes the files of a ``landlock`` sandbox: copies of its layers, and of folders to read.
+"""Makes the folder of a ``landlock`` sandbox, and copies host folders that its user cannot enter.
 
 workspace/  home/  tmp/     folders that commands may write to
 python/                     a virtual environment with only the packages of the spec
@@ -36,7 +36,7 @@ class LandlockFiles:
     Attributes:
         path: The folder that holds the sandbox's files; removed when the sandbox closes.
         writable: Paths of the folders that commands may write to, by name.
-        host_paths: Host paths; the keys are the paths in the spec and the host paths themselves.
+        host_paths: The host path of each path in the spec; also maps each host path to itself.
     """
 
     path: Path
@@ -98,8 +98,8 @@ def variables(
 def _make_python(folder: Path, python: Interpreter, prefix: Path, site: Path | None) -> None:
     """Makes a virtual environment whose only packages are those that the spec mounts.
 
-    With the interpreter's folder of packages in ``sys.path``, imports from it would raise
-    PermissionError instead of ModuleNotFoundError.
+    If ``sys.path`` contained the interpreter's folder of packages, imports from that folder would
+    raise PermissionError instead of ModuleNotFoundError.
     """
     executable = prefix / python.executable.relative_to(python.prefix)
     (folder / "bin").mkdir(parents=True)
@@ -139,7 +139,7 @@ def _reachable_python(prefix: Path, user: User, cleanup: ExitStack) -> Path:
     """Returns an interpreter's prefix, or a copy of it without third-party packages.
 
     Python lists the folder of its modules to find them. Landlock cannot allow a listing of a
-    folder and refuse it for subfolders, where most installations keep third-party packages.
+    folder but refuse listings of its subfolders, where most installations keep such packages.
     """
     packages = [path for pattern in PACKAGE_FOLDERS for path in prefix.glob(pattern)]
     is_mixed = any((path.parent / "os.py").exists() for path in packages)
@@ -149,7 +149,7 @@ def _reachable_python(prefix: Path, user: User, cleanup: ExitStack) -> Path:
 
 
 def _parents_are_traversable(path: Path, user: User) -> bool:
-    """Returns whether a user, who owns no folder above a path, may enter all these folders."""
+    """Returns whether a user may enter every folder above a path; the user owns none of them."""
     stats = [folder.stat() for folder in path.parents]
     return all(stat.st_mode & (0o010 if stat.st_gid == user[1] else 0o001) for stat in stats)
 
@@ -190,7 +190,7 @@ def _borrow(
     fingerprint: tuple[object, ...] = (),
     is_included: IsIncluded = lambda _: True,
 ) -> Path:
-    """Returns the path of a copy, shared by sandboxes, that exists until ``cleanup`` closes."""
+    """Returns the path of a shared copy, which exists at least until ``cleanup`` closes."""
     info = source.stat()
     key = (os.getpid(), source, info.st_ino, info.st_mtime_ns, fingerprint, user[1], is_included)
     copy = _copies.get(key, lambda: _Copy(source, user[1], is_included))

@@ -51,10 +51,10 @@ def copy(
     target: Path,
     owner: tuple[int, int] | None = None,
 ) -> None:
-    """Copies files and folders; the content of a folder consists of further entries.
+    """Copies files and folders; the content of a folder is copied only if ``entries`` lists it.
 
-    Symbolic links are copied. Times and permissions are kept, but not setuid, setgid and sticky
-    bits. Devices, pipes and sockets are skipped.
+    Symbolic links are copied as links. Times and permissions are kept, but not setuid, setgid and
+    sticky bits. Devices, pipes and sockets are skipped.
 
     Args:
         entries: Sources by their path in ``target``; a folder before its content.

@@ -40,9 +40,9 @@ _MISSING_ON_DISK = (Promise.DISK_LIMIT, Promise.INODE_LIMIT)
 class NamespaceBackend:
     """Sandboxes made of Linux namespaces and an overlay, opened by a zygote process.
 
-    Covered: files (an allow-listed root, a private copy of the layers), processes, the network,
-    the environment, capabilities, system calls, sizes and counts, memory. Not covered: CPU time,
-    and vulnerabilities of the kernel.
+    Protected: the host's files (the root has only allow-listed folders), the layers, processes, the
+    network, the environment, capabilities, system calls. Limited: the resources in
+    `SandboxLimits`. Not covered: CPU time, and vulnerabilities of the kernel.
 
     Args:
         changes: Where a sandbox's changes are stored. ``"auto"`` uses a tmpfs if overlayfs supports
@@ -188,7 +188,7 @@ def _environment(spec: SandboxSpec, image: Image | None) -> dict[str, str]:
 
 
 def _is_always_visible(python: Interpreter, image: Image | None) -> bool:
-    """Returns whether an interpreter is in a system folder; with an image this is an error."""
+    """Returns whether a Python is in a system folder; with an image, such a Python is an error."""
     is_in_system = is_in_top_folder(str(python.prefix))
     if is_in_system and image is not None:
         raise InvalidArgumentError(
@@ -216,7 +216,7 @@ def _links(python: Interpreter | None) -> dict[str, str]:
 def _preload_of(spec: SandboxSpec, mounts: Sequence[MountRequest]) -> Preload | None:
     """Returns the modules to preload; None if Python starts without them.
 
-    Nothing is preloaded with the host's network, or with an image, whose libraries can differ.
+    Nothing is preloaded with the host's network, or with an image: its libraries can differ.
 
     Args:
         spec: The spec of the sandbox.

@@ -98,7 +98,7 @@ def _make_locked(parent: Path) -> Path | None:
 
 
 def _remove_unlocked(folder: Path) -> None:
-    """Removes a folder of an ended process of this user."""
+    """Removes a process's folder if the process has ended and the folder belongs to this user."""
     with contextlib.suppress(OSError):  # the folder is locked or gone, or another user's
         descriptor = os.open(folder, _FOLDER)
         try:

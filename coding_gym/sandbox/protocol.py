@@ -47,13 +47,13 @@ class Snapshot:
 class Sandbox:
     """An isolated workspace in which shell commands run.
 
-    A failing command is a result, not an exception: a command that does not exist, exits non-zero,
-    prints too much or does not end returns an `ExecResult`. An infrastructure failure (the sandbox
-    was killed, its channel broke) raises `SandboxError`, in bounded time, and every later call
-    raises it again.
+    A failing command is a result, not an exception: `run` returns an `ExecResult` if the command
+    does not exist, exits non-zero, prints too much or does not end. An infrastructure failure (the
+    sandbox was killed, its channel broke) raises `SandboxError`, in bounded time, and every later
+    call raises it again.
 
-    Calls may come from any thread, one at a time. This class checks their arguments; a backend's
-    subclass implements the other methods.
+    Calls may come from any thread, one at a time. This class checks the arguments; a backend's
+    subclass implements the calls.
 
     Attributes:
         workdir: Absolute path of the workspace as commands see it.
@@ -114,9 +114,9 @@ class Sandbox:
 
         The backend may run the source in a fork of an interpreter that has already imported the
         modules of `SandboxSpec.preload`, unless the workspace or another folder of ``PYTHONPATH``
-        has a module of the same name. The source must still put the folder of these modules on
-        ``sys.path`` and import them. In a fork the hash seed is fixed, and ``sys.flags.isolated``
-        is 0.
+        has a module with one of their names. The source must still put the folder of the preloaded
+        modules on ``sys.path`` and import them. In a fork the hash seed is fixed, and
+        ``sys.flags.isolated`` is 0.
 
         Args:
             source: At most 131,000 bytes in UTF-8; each ``'`` counts as five bytes.
@@ -164,12 +164,12 @@ class Sandbox:
         """Returns the files that differ from the layers, in workspace, home, /tmp and /dev/shm.
 
         With an image, the changes of the whole root are included. Time and memory grow with the
-        size of the changes; ``landlock`` copies the workspace, so there they grow with all files.
+        size of the changes; with ``landlock``, they grow with all files of the workspace.
 
         Raises:
             InvalidArgumentError: The backend has no snapshots.
-            SandboxError: The sandbox is closed or died; or a path is too long for a snapshot, and
-                the sandbox stays usable.
+            SandboxError: The sandbox is closed or died, or a path is too long for a snapshot; after
+                a path that is too long, the sandbox stays usable.
         """
         raise InvalidArgumentError(NO_SNAPSHOTS)
 
@@ -207,9 +207,9 @@ class Sandbox:
 class Promise(StrEnum):
     """A guarantee that a backend may lack on some machines; the value describes it in reports.
 
-    `Probe.missing` names the promises that a backend does not keep on this machine. The
-    conformance suite tests all other promises. A test of a missing promise must fail, except where
-    the machine itself may keep the promise.
+    `Probe.missing` names the promises that a backend lacks on this machine. The conformance suite
+    tests all promises: the tests of a missing promise must fail, except tests that can also pass
+    because of the host, for example because its kernel refuses the system calls.
     """
 
     PRIVATE_ROOT = "fixed paths, a private /tmp and /dev/shm"

@@ -5,7 +5,7 @@ command sources it. The state is the folder, the file mode mask, variables, func
 options other than xtrace and verbose, and the last exit code; limits, traps and processes are not
 part of it. The state is a file in home, so snapshots include it. A command does not change
 the state if it is killed, if it replaces bash by ``exec``, or if it sets a trap on EXIT and calls
-``exit``. A command that redefines or disables ``builtin`` discards the state and its exit code.
+``exit``. If a command redefines or disables ``builtin``, its state and exit code are discarded.
 """
 
 import errno
@@ -165,7 +165,7 @@ def check_data(data: bytes) -> None:
 
 
 def check_env(env: Mapping[str, str]) -> None:
-    """Raises InvalidArgumentError for invalid or too many environment variables."""
+    """Raises InvalidArgumentError for an invalid variable, or variables of too many bytes."""
     for name, value in env.items():
         if not name or "=" in name or not is_passable(name + value):
             raise InvalidArgumentError(

@@ -86,5 +86,5 @@ def _automatic() -> str:
             first = next(iter(_BACKENDS))
             _log.warning("using %r because %r is unavailable: %s", name, first, refusals[0])
         return name
-    problem = f"no sandbox works on this machine: {refusals[0].problem}"
+    problem = f"no sandbox backend works on this machine: {refusals[0].problem}"
     raise SandboxUnavailableError(problem, refusals[0].remedy) from refusals[0]

@@ -1,4 +1,4 @@
-"""The owner's handle of a sandbox, and the channel to its first process."""
+"""The sandbox object of ``namespace`` and ``landlock``, and its channel to the first process."""
 
 import contextlib
 import fcntl
@@ -34,11 +34,11 @@ _REPLY_TIMEOUT_S = 30.0
 
 
 class Channel:
-    """The owner's end of the channel to a first process, and the clean-up after its end.
+    """The channel to the first process of a sandbox, and the clean-up after that process.
 
-    Only the process that opened the sandbox can use it, for one call at a time. A failed call ends
-    the sandbox, and every later call raises the same error, unless the first process refused only
-    this request.
+    Only the process that opened the sandbox can use the channel, for one call at a time. A failed
+    call ends the sandbox, and every later call raises the same error; if the first process refused
+    only this request, the sandbox stays usable.
 
     Args:
         stream: Connected to the first process, which is still being set up.
@@ -64,7 +64,7 @@ class Channel:
     def require_open(self) -> None:
         """Raises SandboxError in a fork, or if the sandbox is closed or has died."""
         if os.getpid() != self._owner:
-            raise SandboxError("a sandbox works only in the process that opened it; open another")
+            raise SandboxError("a sandbox works only in the process that opened it; open a new one")
         if self._is_closed or self._failure:
             raise SandboxError(self._failure or "the sandbox is closed")
 
@@ -139,7 +139,7 @@ class Channel:
             file: File whose descriptor is passed with the message.
 
         Raises:
-            SetupError: The reply is an error; the sandbox is dead unless its kind is ``request``.
+            SetupError: The reply is an error; kind ``request`` leaves the sandbox open.
             SandboxError: The first process ended, or its reply is late or malformed.
         """
         with self._in_use():
@@ -243,7 +243,7 @@ def memory_file(data: bytes = b"", *, size: int = 0) -> Iterator[BinaryIO]:
 class ServedSandbox(Sandbox):
     """A sandbox of the ``namespace`` or ``landlock`` backend.
 
-    The sandbox ends when the channel closes, also if the owner is killed.
+    The sandbox ends when the channel closes, even if the process that opened it is killed.
 
     Args:
         backend: Name of the backend.

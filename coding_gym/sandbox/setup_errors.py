@@ -12,16 +12,16 @@ from coding_gym.sandbox.inside.syscalls import SetupError
 _APPARMOR = "kernel.apparmor_restrict_unprivileged_userns"
 _USERNS_CLONE = "kernel.unprivileged_userns_clone"
 _CONTAINER = (
-    "start the container with --security-opt seccomp=unconfined "
-    "--security-opt systempaths=unconfined (and apparmor=unconfined on AppArmor hosts)"
+    "start the container with (on AppArmor hosts also --security-opt apparmor=unconfined): "
+    "--security-opt seccomp=unconfined --security-opt systempaths=unconfined"
 )
 _POD = (
     "give the pod `hostUsers: false`, and its container's securityContext `procMount: Unmasked` "
     "and `seccompProfile: {type: Unconfined}`"
 )
 NO_DESCRIPTOR = (
-    "this process has no free file descriptor for a sandbox; raise the limit with `ulimit -n` "
-    "in the shell that starts the process"
+    "this process has no free file descriptor for a sandbox; raise the limit with "
+    "`ulimit -n NUMBER` in the shell that starts the process"
 )
 _REFUSALS = frozenset({errno.EPERM, errno.EACCES, errno.ENOSYS, errno.ENODEV, errno.EINVAL})
 # Error numbers of a mount at an invalid target.
@@ -48,7 +48,7 @@ def documented_errors() -> Iterator[None]:
 
 
 def public_error(failure: SetupError) -> InvalidArgumentError | SandboxError:
-    """Returns the error for a failed step: invalid argument, unusable machine, or transient."""
+    """Returns the error of a failed step: invalid argument, unusable machine, transient failure."""
     if failure.kind == "bash":
         return InvalidArgumentError(
             "the image has no bash, which runs every command; install bash in the image, as with "

@@ -126,11 +126,11 @@ class SandboxSpec:
             workspace. Commands never change them.
         mounts: Further host folders and files.
         python: The interpreter that ``python`` and ``python3`` run in the sandbox; None for the
-            system's. The third-party packages of its installation are hidden.
+            system's (in an image: the image's). The interpreter's third-party packages are hidden.
         path: Folders at the start of ``PATH``.
-        env: Environment variables in addition to the fixed variables, which they override. Values
-            are passed unchanged, except that ``landlock`` replaces the paths in ``HOME``, ``PATH``,
-            ``TMPDIR`` and ``VIRTUAL_ENV`` by those of `Sandbox.path`.
+        env: Additional environment variables, which override the fixed variables. Values are passed
+            unchanged, except that ``landlock`` replaces the paths in ``HOME``, ``PATH``, ``TMPDIR``
+            and ``VIRTUAL_ENV`` by those of `Sandbox.path`.
         limits: Upper bounds on resources.
         network: Whether the host's network is reachable. Only for builds, with ``namespace``.
         image: The root: for ``namespace`` an OCI layout folder or the name of a stored image, for

@@ -206,7 +206,7 @@ def with_zygote(
     use: Callable[[Zygote], Result],
     preload: Preload | None = None,
 ) -> Result:
-    """Calls ``use`` with a zygote; if that zygote has died, calls ``use`` with a new zygote."""
+    """Calls ``use`` with a zygote, and again with a new zygote if the first dies or is late."""
     first = zygote(kind, uid, gid, preload)
     try:
         return use(first)

@@ -29,8 +29,8 @@ class Assembler:
     Args:
         project: The project.
         coverage: The coverage of the project's tests.
-        shows_failing: Whether half of the failing test functions stay visible. Then a bug that only
-            one function detects makes no task.
+        shows_failing: Whether half of the failing test functions stay visible. If so, a bug that
+            only one function detects makes no task.
     """
 
     def __init__(
@@ -47,7 +47,7 @@ class Assembler:
         self._num_functions = len({(test.path, test.line) for test in coverage.tests})
 
     def task(self, mutant: Mutant, run: SuiteRun | None) -> Task:
-        """Returns the task of a mutant from the run of the tests that can detect it.
+        """Returns the task of a mutant, made from a run of the tests that can detect its bug.
 
         Raises:
             InvalidTaskError: The mutant makes no task; the message has the reason.
@@ -62,7 +62,7 @@ class Assembler:
         if not visible_texts:
             raise InvalidTaskError("a failing test function cannot be removed from its file")
         if not symptoms:
-            raise InvalidTaskError("the failing tests name no function of the project")
+            raise InvalidTaskError("the failures of the tests name no function of the project")
         gold = Patch.between({mutant.path: mutant.text}, {mutant.path: mutant.source}).text
         texts = {path: self._texts[path] for path in visible_texts}
         tests = Patch.between(visible_texts, texts).text
@@ -89,7 +89,7 @@ class Assembler:
             raise InvalidTaskError("no test detects the bug")
         key = (mutant.path, mutant.function, tuple(sorted(run.failed)))
         if key in self._keys:
-            raise InvalidTaskError("another bug of the same function fails the same tests")
+            raise InvalidTaskError("another bug of the same function makes the same tests fail")
         self._keys.add(key)
         if not {failure.kind for failure in run.observation.failures.values()} - _TRIVIAL_KINDS:
             raise InvalidTaskError("the tests fail only with errors of names, imports or syntax")

@@ -49,7 +49,7 @@ class Commits:
             yield sha, name
 
     def task(self, sha: str) -> Task:
-        """Returns the task of a bug-fix commit, without its expected tests and its issue.
+        """Returns the task of a bug-fix commit; its expected tests and its issue are still missing.
 
         Raises:
             InvalidTaskError: The commit cannot become a task; the message has the reason.
@@ -96,6 +96,6 @@ class Commits:
 
 
 def collected_files(test_patch: str) -> tuple[str, ...]:
-    """Returns the files after a patch from which pytest, by default, collects tests."""
+    """Returns the changed files from which pytest collects tests by default, by their new paths."""
     paths = [change.new_path or "" for change in Patch(test_patch).files]
     return tuple(filter(_is_collected, paths))

@@ -1,4 +1,4 @@
-"""Prints installed copies of the project's files; a script that runs in the sandbox.
+"""Prints the paths of installed copies of the project's files; the script runs in the sandbox.
 
 Standard input is a JSON list of the paths of the project's files.
 """

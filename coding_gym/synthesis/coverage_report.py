@@ -94,7 +94,7 @@ def measure_coverage(suite: Suite, paths: Sequence[str]) -> CoverageReport:
         paths: Test files and folders; if empty, the project's configuration selects the tests.
 
     Raises:
-        InvalidTaskError: No test is trusted, or the environment contains a copy of the project.
+        InvalidTaskError: A run fails, no test is trusted, or a copy of the project is installed.
         GradingError, SandboxError: The infrastructure failed.
     """
     all_tests = Attempt(paths=tuple(paths), cpu_s=_CPU_S)
@@ -147,7 +147,7 @@ def _check(suite: Suite, run: SuiteRun, trusted_tests: set[str], imported: Itera
     if copies := find_copies(suite, list(imported)):
         raise InvalidTaskError(
             f"the environment contains a copy of the project ({copies[0]}), in which a policy "
-            "could read the repair; remedy: install the project with pip install -e"
+            "could read the repair; remedy: install the project with: pip install -e ."
         )
     if not trusted_tests:
         errors = [f.summary.partition("\n")[0] for f in run.observation.failures.values()]
@@ -158,7 +158,7 @@ def _check(suite: Suite, run: SuiteRun, trusted_tests: set[str], imported: Itera
 
 
 def find_copies(suite: Suite, paths: Sequence[str]) -> list[str]:
-    """Returns the paths of installed copies of the project's files, where policies can read them.
+    """Returns the paths at which policies can read installed copies of the project's files.
 
     Raises:
         InvalidTaskError: The Python of the environment does not run.

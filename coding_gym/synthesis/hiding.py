@@ -9,7 +9,7 @@ from coding_gym.syntax import Function, first_line
 
 
 def hide(files: Mapping[str, str], locations: Iterable[tuple[str, int]]) -> dict[str, str] | None:
-    """Returns the new text of each file with removed functions; None if a removal is impossible.
+    """Removes functions; returns the new text of each changed file, or None if this is impossible.
 
     Args:
         files: The text of each file, by path.

@@ -1,4 +1,4 @@
-"""Makes tasks from bug-fix commits: their tests fail before the commit and pass after it."""
+"""Makes tasks from bug-fix commits, with tests that fail before the commit and pass after it."""
 
 import tempfile
 from collections.abc import Iterator, Mapping
@@ -109,7 +109,7 @@ def _with_tests(task: Task, base_run: SuiteRun, fixed_run: SuiteRun) -> Task:
     existing_paths = [change.old_path or "" for change in Patch(task.gold_patch).files]
     symptoms = find_symptoms(failures, filter(is_program, existing_paths))
     if not symptoms:
-        problem = "the tests name no function that exists before the commit"
+        problem = "the failures name no function that exists before the commit"
         summaries = [failure.summary for failure in failures.values()]
         raise InvalidTaskError(f"{problem}: {summaries[0]}" if summaries else problem)
     return replace(

@@ -112,7 +112,7 @@ def in_turn(mutants: Iterable[Mutant], rng: Random) -> Iterator[Mutant]:
 
 
 def _is_code(node: ast.AST) -> bool:
-    """Returns whether a statement affects behaviour, unlike type checks, metadata, assertions."""
+    """Returns whether a statement is code: no TYPE_CHECKING block, dunder name or assertion."""
     if isinstance(node, ast.If):
         return "TYPE_CHECKING" not in ast.unparse(node.test)
     if isinstance(node, ast.Assign) and isinstance(name := node.targets[0], ast.Name):

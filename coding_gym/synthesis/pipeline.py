@@ -1,4 +1,4 @@
-"""Makes tasks from a project: inserts bugs, runs the tests that detect bugs, confirms tasks."""
+"""Makes tasks from a project: inserts bugs, runs the tests that can fail, confirms tasks."""
 
 from collections import deque
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
@@ -129,7 +129,7 @@ def _assembled_tasks(
 
 
 def _confirm(confirmed: Event, store: TemplateStore, options: SandboxOptions, task: Task) -> None:
-    """Confirms a task by grading; does not grade its gold patch if a task was confirmed before."""
+    """Confirms a task by grading; grades its gold patch only if no task was confirmed before."""
     confirm(task, store, options, grades_gold=not confirmed.is_set())
     confirmed.set()
 

@@ -1,4 +1,4 @@
-"""The progress of a synthesis."""
+"""Records the tasks of a synthesis, and the bugs or commits that make no task."""
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager

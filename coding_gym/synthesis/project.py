@@ -28,11 +28,11 @@ _NOT_IN_NAMES = re.compile(r"[^A-Za-z0-9._-]+")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A Python project; tests that do not always pass are excluded.
+    """A Python project; its tasks exclude tests that do not pass in every run.
 
     Attributes:
         name: The name of the project, the beginning of task ids.
-        folder: The folder of the files; the tasks read this folder, too.
+        folder: The folder of the files; the trees of tasks name this folder, so keep it.
         install_commands: Commands that build the environment; see `coding_gym.task.Task`. If not
             empty, they must also install pytest, and install the project itself only with ``-e``.
         interpreter: See `coding_gym.task.Task`.
@@ -92,8 +92,8 @@ def is_program(path: str) -> bool:
 def copy_project(source: str | Path, trees: Path, *, name: str = "") -> tuple[str, Path]:
     """Copies a project and returns its name and the folder of the copy.
 
-    The copy has the files of the last commit of a git repository, or of a folder without
-    environments and caches. An existing equal copy is reused.
+    The copy of a git repository has the files of the last commit; the copy of another folder has
+    all files except environments and caches. An existing equal copy is reused.
 
     Args:
         source: The folder of the project.
@@ -118,7 +118,7 @@ def copy_project(source: str | Path, trees: Path, *, name: str = "") -> tuple[st
 
 
 def keep_tree(tree: Path, trees: Path, name: str) -> Path:
-    """Moves a tree to a folder whose name is a digest of its content; returns that folder."""
+    """Moves a tree to the folder ``NAME-DIGEST`` if this folder is missing; returns the folder."""
     target = trees / f"{name}-{Project(name=name, folder=tree).digest()[:8]}"
     if not target.exists():
         tree.rename(target)
@@ -131,7 +131,7 @@ def _export(repository: Path, folder: Path) -> None:
         line = run_git("ls-remote", "--", str(repository), "HEAD", cwd=folder.parent)
         commit = line.partition("\t")[0]
         if not commit:
-            raise InvalidArgumentError(f"{repository} has no commit yet")
+            raise InvalidArgumentError(f"{repository} must have a commit, got none")
         folder.mkdir()
         init_repository(folder)
         checkout_commit(folder, str(repository), commit, 1)

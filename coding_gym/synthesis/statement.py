@@ -23,8 +23,8 @@ class Symptom:
 
     Attributes:
         title: A one-line summary.
-        traceback: The exception with the project's frames; "" if the test itself raised it, because
-            its message would reveal values of the hidden test.
+        traceback: The exception with the project's frames; "" if the test itself raised the
+            exception, because the message would reveal values of the hidden test.
     """
 
     title: str
@@ -38,9 +38,9 @@ def find_symptoms(
 
     Args:
         failures: Failures by test id.
-        changed_paths: The files that the repair changes; the symptom names them if no failure names
-            a function. A test that fails because a name is missing gives no symptom: the repair
-            adds the name.
+        changed_paths: The files that the repair changes. If no failure names a function, a symptom
+            names these files, unless a test fails because the program lacks a name: the repair
+            adds this name.
     """
     symptoms = {symptom for failure in failures.values() if (symptom := _symptom(failure))}
     files = _name_list(changed_paths)
@@ -50,7 +50,7 @@ def find_symptoms(
 
 
 def write_statement(symptoms: Sequence[Symptom], test_ids: Iterable[str]) -> str:
-    """Returns an issue of up to three symptoms, without names of tests or line numbers.
+    """Returns an issue of up to three symptoms, without line numbers and names of tests.
 
     Args:
         symptoms: The result of `find_symptoms`; at least one.

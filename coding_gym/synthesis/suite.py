@@ -205,8 +205,8 @@ class Suite:
         """Runs tests, and again in reverse order if any test fails.
 
         An attempt is unstable if the outcomes of the two runs differ, or if failing tests that use
-        randomness do not also fail in `NUM_CHANCES` more runs. Every run has a fixed random seed,
-        so results are reproducible.
+        randomness do not also fail in all `NUM_CHANCES` further runs. Every run has a fixed random
+        seed, so results are reproducible.
 
         Returns:
             The first run; None as in `run`, or if the attempt is unstable. See `run` for errors.

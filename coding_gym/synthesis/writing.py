@@ -32,7 +32,7 @@ def new_rows(out: Path, progress: Progress) -> Iterator[Path]:
     if out.is_dir():
         raise InvalidArgumentError(f"--out must be a file, got the folder {out}")
     if out.exists():
-        raise InvalidArgumentError(f"--out must name a new file, but {out} exists; remove it")
+        raise InvalidArgumentError(f"--out must name a new file, but {out} exists; remove the file")
     parent = next(folder for folder in out.absolute().parents if folder.exists())
     if not parent.is_dir() or not os.access(parent, os.W_OK | os.X_OK):
         raise InvalidArgumentError(f"--out must be in a writable folder, got {out} in {parent}")

@@ -51,8 +51,8 @@ def causes(task: Task, template: Template, failed_grade: Grade, backend: str) ->
     if pointers.ok:
         names = first_names(pointers.output.splitlines())
         yield (
-            f"{names} hold pointers of Git LFS instead of content; remedy: run git lfs pull in the "
-            "clone and name the tree as 'folder'"
+            f"{names} hold pointers of Git LFS instead of content; remedy: set the field 'folder' "
+            "to a clone, and run this command in the clone: git lfs pull"
         )
     if task.is_in_image and _FORBIDDEN.search(failed_grade.detail):
         yield (

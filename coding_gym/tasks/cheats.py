@@ -138,8 +138,8 @@ class CheatResult(JsonRecord):
 def try_cheats(task: Task, template: Template, backend: str) -> Iterator[CheatResult]:
     """Yields the result of each cheat; yields nothing if pytest does not run the task's tests.
 
-    A cheat appends code to the files that the gold patch changes, or adds a ``conftest.py`` if the
-    tree has no such file.
+    A cheat appends code to the Python files that the gold patch changes, or adds a ``conftest.py``
+    if the tree has none.
 
     Args:
         task: The task; its gold patch names the files to change, and must apply.

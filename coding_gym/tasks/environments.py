@@ -51,7 +51,7 @@ def read_environments(environments: Environments) -> dict[str, EnvironmentRow]:
 
 
 def image_entries(tasks: Iterable[Task]) -> dict[str, dict[str, str]]:
-    """Returns the ``environments`` of `load_tasks` that run each task in its published image.
+    """Returns a value for ``environments`` of `load_tasks`: tasks run in their published images.
 
     Raises:
         InvalidTaskError: No task names an image.

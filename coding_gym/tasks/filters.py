@@ -103,7 +103,7 @@ def filter_challenged(tasks: Sequence[_Entry], num_bits: int) -> tuple[_Entry, .
     if not selected_tasks:
         raise UnknownTaskError(
             f"min_challenge={num_bits} matches none of {len(tasks)} tasks; {num_unplanned} "
-            "have no plan; `coding-gym tasks plan` writes plans of folders"
+            "have no plan; write plans into task folders with: coding-gym tasks plan FOLDER"
         )
     return tuple(selected_tasks)
 

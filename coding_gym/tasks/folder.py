@@ -50,7 +50,7 @@ def read_folder(folder: Path) -> Iterator[tuple[str, Task | InvalidTaskError]]:
     if not paths:
         raise InvalidTaskError(
             f"{folder} has no {MANIFEST}, .jsonl or .parquet file; name the path of a .json file, "
-            "or run `coding-gym tasks new FOLDER` to write an example"
+            "or write an example task with: coding-gym tasks new FOLDER"
         )
     for path in paths:
         try:
@@ -165,7 +165,7 @@ def _check_tests(names: tuple[str, ...], tree: Path, hidden: dict[str, str], pat
 def _check_hidden(
     task: Task, hidden: dict[str, str], base_versions: dict[str, str], folder: Path, tree: Path
 ) -> None:
-    """Raises InvalidTaskError if the tree contains a hidden file of a fail-to-pass test."""
+    """Raises InvalidTaskError if the tree has a copy of a fail-to-pass test's hidden file."""
     for file in sorted(hidden.keys() & files_of_tests(task.fail_to_pass)):
         if base_versions.get(file) == hidden[file]:
             raise InvalidTaskError(

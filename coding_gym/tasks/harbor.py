@@ -127,8 +127,8 @@ def _image(path: Path, manifest: Mapping[str, Any]) -> str:
     if not image:
         raise InvalidTaskError(
             f"{path}: field 'environment.docker_image' must name the task's image, because "
-            "environment/Dockerfile is not built automatically; run docker build environment, and "
-            "enter the name of the built image in this field"
+            "environment/Dockerfile is not built automatically; set the field to NAME after this "
+            f"command: docker build -t NAME {shlex.quote(str(path.parent / 'environment'))}"
         )
     return str(image)
 
@@ -172,4 +172,4 @@ def _instruction(path: Path) -> str:
 
 def _refusal(path: Path, field: str, value: object) -> InvalidTaskError:
     problem = f"is {value!r:.120}, which no sandbox supports; run the task with Harbor"
-    return row_error({}, str(path), field, f"{problem}, or exclude it with task_ids")
+    return row_error({}, str(path), field, f"{problem}, or exclude the task with task_ids")

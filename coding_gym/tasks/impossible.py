@@ -29,7 +29,7 @@ def impossible(task: Task) -> Task:
 
     Args:
         task: A task whose ``test_patch`` adds a test function of ``fail_to_pass`` with an assertion
-            that is alone on one line, in no other statement and after no ``return``.
+            that is alone on its line, directly in the function, and before every ``return``.
 
     Raises:
         InvalidTaskError: The task has no such assertion.
@@ -57,7 +57,7 @@ def with_impossible(tasks: Sequence[Task], share: float) -> tuple[Task, ...]:
     """Returns the tasks; a share of the tasks, chosen by ids, is replaced by impossible tasks.
 
     The result never contains both an impossible task and its original. An impossible task is graded
-    in one run without a challenge, in which the graded code can read the original's hidden tests.
+    in one run without a challenge; the graded code can then read the original's hidden tests.
 
     Args:
         tasks: The tasks.
@@ -124,7 +124,7 @@ def _added_blocks(lines: Sequence[str]) -> Iterator[tuple[int, str, str]]:
 
 
 def _functions(module: ast.Module) -> Iterator[tuple[tuple[str, ...], ast.FunctionDef]]:
-    """Yields each function of a module and its classes, after a tuple of its class and its name."""
+    """Yields the names (class, if any, and function) and the node of each function and method."""
     for node in module.body:
         if isinstance(node, ast.FunctionDef):
             yield (node.name,), node
@@ -135,7 +135,7 @@ def _functions(module: ast.Module) -> Iterator[tuple[tuple[str, ...], ast.Functi
 
 
 def _test_of(task: Task, path: str, names: tuple[str, ...]) -> str:
-    """Returns the first fail-to-pass test of a function; "" unless one test function matches it.
+    """Returns the first fail-to-pass test of a function; "" if no or several functions match.
 
     A method that is added to an existing class is ambiguous if several classes define its name.
     """

@@ -52,8 +52,8 @@ def load_tasks(
 
     Raises:
         UnknownTaskError: The source or an id does not exist, or a filter matches no task.
-        InvalidTaskError: A row, folder or entry is malformed, a clone is missing, or no patch for
-            one of the returned tasks can be graded.
+        InvalidTaskError: A row, folder or entry is malformed, a clone is missing, or the tests of
+            a returned task cannot grade a patch.
         InvalidArgumentError: An argument has a wrong type or value.
         MissingDependencyError: The source needs a package that is not installed.
     """

@@ -73,7 +73,7 @@ def _open_once(source: bytes, split: Wanted, *fingerprints: object) -> OpenedSou
 
 
 def _is_below(folder: Path, task: Task | RefusedRow) -> bool:
-    """Returns whether a task has no tree outside of a folder; False for a refused row."""
+    """Returns False for a refused row, and for a task whose tree is a folder outside ``folder``."""
     tree = FolderTree("/") if isinstance(task, RefusedRow) else task.tree
     return not isinstance(tree, FolderTree) or Path(tree.folder).is_relative_to(folder)
 

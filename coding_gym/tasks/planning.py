@@ -16,7 +16,7 @@ from coding_gym.workspace import TemplateStore
 
 
 def write_plans(folder: Path, *, num_workers: int = 1) -> Iterator[tuple[str, str]]:
-    """Runs the gold patch of each task in a folder, and writes its plan next to its manifest.
+    """Runs each task's tests with its gold patch; writes the task's plan next to ``task.toml``.
 
     Yields the id of each task and the levels of its plan, or the reason for a missing plan.
 
@@ -38,7 +38,7 @@ def write_plans(folder: Path, *, num_workers: int = 1) -> Iterator[tuple[str, st
         template = store.get(task)
         plan = new_plan(task, template)
         if not plan.is_calibrated:
-            problem = "is missing, does not apply, or no expected test passes with it in every run"
+            problem = "is missing or does not apply, or no expected test passes with it every time"
             return task.task_id, f"the gold patch {problem}"
         write_whole(Path(manifest).with_name(PLAN), plan.to_text(plan_key(task, template)))
         levels = levels_text(plan.counts(task.fail_to_pass))

@@ -67,13 +67,13 @@ def read_tables(store: TemplateStore | None = None) -> dict[str, dict[str, Any]]
 
 
 def recipe_entries(tasks: Iterable[Task]) -> dict[str, dict[str, Any]]:
-    """Returns the ``environments`` of `load_tasks` for the tasks in SWE-bench's tables.
+    """Returns a value for ``environments`` of `load_tasks`, from SWE-bench's tables.
 
     Args:
-        tasks: Tasks with ``repo`` and ``version``.
+        tasks: Tasks with ``repo`` and ``version``; tasks without a Python entry are skipped.
 
     Raises:
-        InvalidTaskError: The tables have no entry for any task.
+        InvalidTaskError: None of the tasks has a Python entry in the tables.
         TemplateError: The package with the tables cannot be installed.
     """
     tables = read_tables()
@@ -91,7 +91,7 @@ def recipe_entries(tasks: Iterable[Task]) -> dict[str, dict[str, Any]]:
     if not entries:
         projects = sorted({f"{task.repo} {task.version}".strip() or "(no repo)" for task in tasks})
         raise InvalidTaskError(
-            f"SWE-bench's tables have no entry for {', '.join(projects[:5])}; "
+            f"SWE-bench's tables have no Python entry for {', '.join(projects[:5])}; "
             "remedy: add 'interpreter' and 'install_commands' to the rows, or to environments"
         )
     return entries

@@ -3,7 +3,7 @@
 A specification is one entry of the tables of SWE-bench's harness: a Python version, conda packages,
 pip packages, pre-install and install commands, and a test command. The harness installs the project
 into a conda environment of an image; here pip installs it into a virtual environment. Commands of
-the system's package manager and conda's own packages are excluded; the build log names them.
+the system's package manager (the build log names them) and conda's own packages are excluded.
 """
 
 import re

@@ -21,10 +21,10 @@ def read_text(path: Path, errors: str = "strict") -> str:
 
     Args:
         path: The file.
-        errors: The treatment of other bytes, as in `bytes.decode`.
+        errors: The treatment of bytes that are not UTF-8, as in `bytes.decode`.
 
     Raises:
-        InvalidTaskError: The file cannot be read, or has other bytes and ``errors`` is ``strict``.
+        InvalidTaskError: The file cannot be read, or is not UTF-8 and ``errors`` is ``strict``.
     """
     try:
         return path.read_bytes().decode("utf-8", errors)
@@ -88,7 +88,7 @@ def _jsonl(path: Path) -> Iterator[LocatedRow]:
 
 
 def read_json(path: Path) -> Iterator[LocatedRow]:
-    """Yields position and value of each item of the list in ``path``, or of its only value."""
+    """Yields position and value of each item of the list in a file, or of the file's only value."""
     value = _parse_json(read_text(path).removeprefix("\ufeff"), str(path))
     if isinstance(value, list):
         yield from ((f"{path} item {n}", row) for n, row in enumerate(value, 1))

@@ -172,8 +172,8 @@ class AdaptiveSampler(Sampler):
     A group of episodes with equal results teaches nothing, as GRPO subtracts the mean reward. The
     weight of a task is p (1 - p), the variance of its result. p = (solved + 1) / (tries + 2), from
     the last episodes, estimates the probability of a solution; a task without episodes has the
-    maximum weight. A task that was always or never solved in at least ``min_tries`` episodes is
-    dropped; a share ``revisit`` of the draws still picks dropped tasks.
+    maximum weight. A task with at least ``min_tries`` recorded episodes, all solved or none solved,
+    is dropped; a share ``revisit`` of the draws still picks dropped tasks.
 
     Args:
         tasks: The tasks.

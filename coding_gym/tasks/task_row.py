@@ -120,7 +120,7 @@ class EnvironmentRow(BaseModel):
 
 
 class TaskRow(EnvironmentRow):
-    """A whole task; ``files``, ``folder`` or ``repository`` is the source of its tree."""
+    """A whole task; see `tree` for the fields that can be the source of its base tree."""
 
     task_id: Annotated[str, AfterValidator(_printable_name)] = Field(
         validation_alias=AliasChoices("instance_id", "id")
@@ -148,7 +148,7 @@ class TaskRow(EnvironmentRow):
     reverse_patch: str = ""
 
     def tree(self) -> Tree | None:
-        """Returns the source of the base tree, or None if the row does not name it."""
+        """Returns the source of the base tree; None if the row names no source."""
         if self.files is not None:
             return FilesTree(self.files)
         if self.folder is not None:
@@ -220,7 +220,7 @@ def parse(model: type[_Model], row: Row, position: str, *, is_closed: bool = Fal
 
 
 def value_of(row: Row, key: str, kind: Any, position: str, default: Any = None) -> Any:
-    """Returns a field of a row, validated as type ``kind``; the default if it is missing.
+    """Returns the value of a field, validated as type ``kind``; ``default`` if there is no value.
 
     Raises:
         InvalidTaskError: The field is malformed.
@@ -235,7 +235,7 @@ def value_of(row: Row, key: str, kind: Any, position: str, default: Any = None) 
 
 
 def row_error(row: Row, position: str, key: str, problem: str) -> InvalidTaskError:
-    """Returns the error of a field; the message has the row's position, its id and the field."""
+    """Returns the error of a field; the message has position and id of the row, and the field."""
     return InvalidTaskError(f"{row_label(row, position)}: field {key!r} {problem}")
 
 

@@ -1,4 +1,4 @@
-"""Validates tasks: in each repeat, the gold patch resolves the task and the base does not."""
+"""Validates tasks: in each repeat, the gold patch must resolve the task and the base must not."""
 
 from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
@@ -52,7 +52,7 @@ class ValidationReport(JsonRecord):
         passing_tests: Fail-to-pass tests that passed at base.
         levels: Number of fail-to-pass tests by `coding_gym.grade.Level` of their challenge; empty
             if the gold patch is empty or does not apply.
-        bits: Number of bits of the challenge.
+        bits: Bits of the challenge; a forged grade succeeds with probability 1/2**bits or less.
         leaks: Files in which a policy could read the repair.
         cheats: The result of each scripted cheat, if `Checks.tries_cheats`.
         checks: The `Checks` as JSON; empty in older reports.
@@ -250,7 +250,7 @@ def _base_problems(grades: tuple[Grade, ...], tests: tuple[str, ...]) -> list[st
 
 
 def _tests(results: Iterable[Mapping[str, TestStatus]], *, passed: bool) -> tuple[str, ...]:
-    """Returns the tests that passed (if not ``passed``: did not pass) in at least one result."""
+    """Returns tests that passed in at least one result; for ``passed=False``, that did not pass."""
     items = (item for statuses in results for item in statuses.items())
     return tuple(sorted({t for t, status in items if (status is TestStatus.PASSED) == passed}))
 

@@ -14,13 +14,13 @@ _START = b'{"task_id": '  # of every report
 def validate_into(
     file: Path | None, tasks: Sequence[Task], *, checks: Checks, num_workers: int
 ) -> Iterator[ValidationReport]:
-    """Validates tasks, appends each report to a JSONL file, and yields it.
+    """Validates tasks; appends each report to a JSONL file, and yields the report.
 
     Verdicts that the file already has for the same checks come first, and their tasks are not
     validated again. Reports with an ``error`` or ``skipped`` have no verdict.
 
     Args:
-        file: The file; it is created if missing. None writes no file.
+        file: The file; it is created if missing. If None, reports are only yielded.
         tasks: The tasks.
         checks: The checks to run.
         num_workers: Number of tasks that are validated at the same time.

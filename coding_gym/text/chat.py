@@ -49,10 +49,10 @@ class Layout:
     """The text around the contents of a chat's messages.
 
     Attributes:
-        render: Returns messages of ``role`` and ``content`` as text with control tokens. If the
-            second argument is true, the text ends with the generation prompt.
-        look_alikes: Texts with a single id that are not control tokens, such as ``<tool_call>``,
-            and that only ``render`` may write; in contents they are encoded as several ids.
+        render: Returns messages, each with ``role`` and ``content``, as text with control tokens.
+            If the second argument is true, the text ends with the generation prompt.
+        look_alikes: Texts that have a single id but are not control tokens, such as
+            ``<tool_call>``. In contents, these texts are encoded as several ids.
         system_suffix: Text after the content of the system message.
     """
 
@@ -66,7 +66,7 @@ class Part(NamedTuple):
 
     Attributes:
         ids: The ids of the messages.
-        prompt: The ids of the generation prompt after them.
+        prompt: The ids of the generation prompt after these messages.
     """
 
     ids: list[int]
@@ -81,7 +81,7 @@ class _Shape(NamedTuple):
 
 
 class Chat:
-    """Converts messages to ids. All chats and threads can share one instance.
+    """Converts the messages of any number of chats to ids. Threads can share one instance.
 
     Args:
         tokenizer: The policy's tokenizer.
@@ -169,7 +169,7 @@ class Chat:
         return ids + self._encode_run(run, memo)
 
     def _encode_run(self, run: Sequence[str], memo: Memo) -> list[int]:
-        """Returns the ids of texts that are encoded separately; adds them to ``memo``."""
+        """Returns the ids of texts that are encoded separately; adds new ids to ``memo``."""
         for text in run:
             if text not in memo:
                 memo[text] = self.tokenizer.encode(text)
@@ -198,7 +198,7 @@ class Chat:
         return _Shape(_MARK.split(text), text_with_prompt.removeprefix(text))
 
     def _find_form(self, roles: Sequence[str], probed_role: str) -> Callable[[str], str]:
-        """Returns the conversion of a role's contents by the layout: `str` or `_json_text`."""
+        """Returns the layout's conversion of a role's contents: `str` or `_json_text`."""
         messages = [_message(role, _PROBE if role == probed_role else "…") for role in roles]
         text = self._layout.render(messages, False)
         for form in (str, _json_text):
@@ -223,7 +223,7 @@ def get_chat(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto") 
     Args:
         tokenizer: The policy's tokenizer.
         schemas: The tools, as OpenAI function schemas.
-        tool_format: The format of calls. The chat template gets the schemas only for the formats in
+        tool_format: The format of calls. The layout contains the schemas only for the formats in
             `UNEXPLAINED`; for all others the system prompt explains the tools.
 
     Raises:
@@ -251,10 +251,10 @@ def turns_of(
 
 
 def get_layout(tokenizer: Tokenizer, schemas: Schemas, tool_format: str = "auto") -> Layout:
-    """Returns the layout for a tokenizer: its chat template, or ChatML.
+    """Returns the tokenizer's chat template as a layout; for the bundled tokenizer, ChatML.
 
-    In ChatML the role of tool results is ``tool``. The system message contains the tools' schemas,
-    one per line between ``<tools>`` and ``</tools>``, as in the Hermes and Qwen families.
+    In ChatML the role of tool results is ``tool``. The schemas are in the system message, one per
+    line between ``<tools>`` and ``</tools>``, as in the Hermes and Qwen families.
 
     Args: As for `get_chat`.
 
@@ -285,7 +285,7 @@ def _template_layout(tokenizer: Tokenizer, schemas: Schemas) -> Layout:
         source = backend.get_chat_template(tools=tools)
     except ValueError as error:  # several templates without a default
         raise InvalidArgumentError(
-            f"the tokenizer {tokenizer.name} has no default chat template; save one: {error}"
+            f"the chat templates of {tokenizer.name} must include one named 'default': {error}"
         ) from error
     tokens = (str(token) for token in backend.added_tokens_decoder.values() if not token.special)
     look_alikes = tuple(token for token in tokens if len(token.strip()) > 1 and token in source)

@@ -10,7 +10,7 @@ from coding_gym.text.chat import Chat, Memo, Messages, Part, turns_of
 
 
 class ChatIds:
-    """The ids of one chat; its ``len`` includes the generation prompt.
+    """The ids of one chat; ``len`` returns their number, including the generation prompt.
 
     The time to add a message does not depend on the length of the chat.
 
@@ -39,7 +39,7 @@ class ChatIds:
         self._latest = self._chat.opening(self._answers)
 
     def reply(self, ids: Sequence[int]) -> None:
-        """Adds the ids of a reply; `answer` adds its closing token."""
+        """Adds the ids of a reply; `answer` adds the reply's closing token."""
         self._past += [*self._latest.ids, *self._latest.prompt]
         self._reply = ids
         self._latest = Part(list(ids), [])
@@ -47,7 +47,7 @@ class ChatIds:
         self._memo: Memo = {}  # the ids of the answers
 
     def answer(self, *messages: Mapping[str, Any]) -> None:
-        """Adds messages after a reply; the text between messages can depend on their number."""
+        """Adds messages after a reply; converts all messages since the reply together."""
         self._answers += messages
         part = self._chat.answers(self._answers, self._memo)
         self._latest = Part(self._chat.join(self._reply, part.ids), part.prompt)

@@ -16,7 +16,7 @@ class _Family:
     Attributes:
         tokens: Control tokens around messages, calls and results.
         stops: Control tokens that end a reply; some servers leave these tokens in the text.
-        reasoning: The opening and the closing mark of reasoning; empty without marks.
+        reasoning: The opening and the closing mark of reasoning; empty if there are none.
     """
 
     tokens: tuple[str, ...] = ()

@@ -51,7 +51,7 @@ def in_strings(value: Any, change: Callable[[str], str]) -> Any:
 def control_tokens(processing_class: Any) -> tuple[str, ...]:
     """Returns the control tokens of a Hugging Face tokenizer.
 
-    Control tokens are its special tokens, and the added tokens in its chat template, such as
+    These are the tokenizer's special tokens, and the added tokens in the chat template, such as
     ``<tool_call>``. Other added tokens, such as runs of spaces, only shorten the encoding.
 
     Args:

@@ -55,9 +55,9 @@ class Tokenizer:
         name: The name that `get_tokenizer` accepts.
         backend: The ``tiktoken.Encoding``, or the tokenizer of ``transformers``.
         vocab_size: The largest id, including added tokens, plus 1.
-        pad_id: The id that fills arrays; without a padding token, the end-of-text id, else 0.
+        pad_id: The id that fills arrays: the padding token's, else the end-of-text token's, else 0.
         special_tokens: The control tokens and their ids, such as ``<|im_end|>``.
-        end_ids: The ids that end a reply: padding, end of text, ``<|im_end|>`` if it exists.
+        end_ids: The ids that end a reply: padding, end of text and ``<|im_end|>``, if they exist.
         encode: Returns the ids of a text. A control token in the text is encoded as plain
             characters, so the text of a policy cannot end its turn, and a file cannot open a turn.
             Lone surrogates become U+FFFD.

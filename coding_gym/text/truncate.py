@@ -49,7 +49,7 @@ def first_names(names: Sequence[str]) -> str:
 
 
 def split_ends(text: str, max_chars: int) -> tuple[str, str]:
-    """Returns the head and the tail of `ends`; the text has at least ``max_chars`` characters.
+    """Returns the head and the tail of `ends`; ``text`` needs at least ``max_chars`` characters.
 
     >>> split_ends("abcdefghij", 5)
     ('abc', 'ij')

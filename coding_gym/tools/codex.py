@@ -130,7 +130,7 @@ def _rg(call: ToolCall, context: ToolContext) -> dict[str, Any]:
 
 
 def _parse_match(row: str) -> dict[str, Any] | None:
-    """Returns the match in a row of grep's output; None for a piece of a name with a line feed."""
+    """Returns the match in a row of grep's output; None for part of a name with a line feed."""
     path, nul, rest = row.partition("\0")
     number, colon, line = rest.partition(":")
     if not nul or not colon or not number.isdecimal():

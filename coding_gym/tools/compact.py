@@ -2,7 +2,7 @@
 
 ``edit`` replaces the occurrence of a text that is nearest to a line number, because small models
 often make mistakes when they copy a whole line or count lines. The instructions, tools and call
-format of a prompt are fewer than 300 tokens of SmolLM2's vocabulary, because on a CPU the time of
+format in a prompt have fewer than 300 tokens of SmolLM2's vocabulary, because on a CPU the time of
 an episode grows with the length of the prompt.
 """
 

@@ -1,4 +1,4 @@
-"""Toolset ``editor``: ``str_replace_editor`` and ``bash``, the tools of many trained policies.
+"""Toolset ``editor``: ``str_replace_editor`` and ``bash``, with which many policies are trained.
 
 Names, arguments, the form of views and the sentences around views are those of SWE-agent
 (tools/edit_anthropic), R2E-Gym and OpenHands; the shell is called ``bash``, as in SWE-agent.

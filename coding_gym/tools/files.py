@@ -156,7 +156,7 @@ def overwrite(
     """Writes a whole file, or appends to it; keeps the line ends of an existing file.
 
     Returns:
-        Whether the file is new, and its bytes.
+        Whether the file is new, and all its bytes after the write.
     """
     original = read_if_exists(context, path)
     file = original or TextFile(path)

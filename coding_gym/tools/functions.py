@@ -1,7 +1,7 @@
 """Converts a toolset's schemas to methods, for trainers that build schemas from functions.
 
-A trainer builds the OpenAI schema of a tool from a function's name, type hints and Google
-docstring. From a method of this module the trainer builds a schema equal to the original.
+A trainer builds the OpenAI schema of a tool from a function's name, type hints and docstring in
+Google's style. From a method of this module the trainer builds a schema equal to the original.
 """
 
 import inspect

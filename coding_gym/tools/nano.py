@@ -1,6 +1,6 @@
 """Toolset ``nano``: a shell and a literal search-and-replace, the tools of nano-agent 5.
 
-The replies equal nano-agent's, character for character (its tools.py, env.py and agent.py), so that
+Results equal nano-agent's, character for character (its tools.py, env.py and agent.py), so that
 policies trained with nano-agent get the same text. Differences: paths are compared by parts, and
 links are followed; an empty ``search`` is refused; an edit keeps line endings and encodings; killed
 processes are reported; there is a tool ``submit``.

@@ -183,8 +183,8 @@ def _find(
 ) -> int:
     """Returns the index of the first match of the lines ``old`` from index ``begin``.
 
-    Lines are compared exactly; without a match, after removal of trailing white space; then, of
-    white space at both ends, as in Codex (codex-rs/apply-patch/src/seek_sequence.rs).
+    Lines are compared exactly. Without a match, they are compared without trailing white space,
+    then without white space at both ends, as in Codex (codex-rs/apply-patch/src/seek_sequence.rs).
     """
     for normalize in (str, str.rstrip, str.strip):
         text = "\n".join(["", *map(normalize, lines[begin:]), ""])

@@ -33,7 +33,7 @@ SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
 
 class Definition(NamedTuple):
-    """A class, function or method; ``lines`` are its line and the lines of its outer classes."""
+    """A class, function or method; ``lines`` are the lines of its outer classes, then its own."""
 
     path: str
     name: str
@@ -76,8 +76,8 @@ def uses(tree: ast.Module) -> set[str]:
 def ranked(all_definitions: list[Definition], names: dict[str, set[str]]) -> list[Definition]:
     """Returns definitions sorted by the number of other files that use their names.
 
-    This number is divided by the number of files that define the name. Tests, private and common
-    names come last.
+    This number is divided by the number of files that define the name. Tests, private names and
+    common names come last.
     """
     num_files_with = Counter(name for names_of_file in names.values() for name in names_of_file)
     num_definers = Counter(name for _, name in {(d.path, d.name) for d in all_definitions})
@@ -91,7 +91,7 @@ def ranked(all_definitions: list[Definition], names: dict[str, set[str]]) -> lis
 
 
 def render(order: list[Definition], texts: dict[str, list[str]], max_chars: int) -> tuple[str, int]:
-    """Returns the first definitions that fit in ``max_chars``, by file, and their number."""
+    """Returns the first definitions that fit ``max_chars``, grouped by file, and their number."""
     rows: dict[str, dict[int, str]] = {}
     num_printed = 0
     for path, _, lines in order:

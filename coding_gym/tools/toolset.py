@@ -1,7 +1,7 @@
 """Defines toolsets: a name, a system prompt, tools, and the rule for a reply without a call.
 
-`Toolset.execute` runs all calls. A tool's function raises `Refusal` for mistakes of the policy (a
-missing argument, a path outside the workspace), which `execute` returns as the result. `execute`
+`Toolset.execute` runs all calls. A tool's function raises `Refusal` for mistakes of the policy,
+such as a missing argument; `execute` returns the text of the refusal as the result. `execute`
 raises only `SandboxError`, for an infrastructure failure.
 """
 
@@ -128,8 +128,8 @@ class Toolset:
         system_prompt: The policy's instructions, without the tools' schemas.
         tools: The tools, in the order of the schemas.
         no_call_reply: The message to the policy after a reply without a tool call.
-        no_call_ends: Whether a reply with text and without a call ends the episode after a change
-            of the tree. If False, every reply without a call counts as a format error.
+        no_call_ends: Whether a reply with text but without a call ends the episode if the tree has
+            changed. If False, every reply without a call counts as a format error.
         text_formats: Tool formats that ``auto`` reads in addition, for toolsets whose prompt
             explains a format other than JSON.
         submission: The call that submits.
@@ -164,7 +164,7 @@ class Toolset:
         return {tool.name: tool for tool in self.tools}
 
     def execute(self, call: ToolCall, context: ToolContext) -> ToolResult:
-        """Runs one call; returns its result, or the refusal of a mistake of the policy.
+        """Runs one call and returns its result, which can report a mistake of the policy.
 
         Raises:
             SandboxError: The sandbox is closed or died.

@@ -51,7 +51,7 @@ class RayNodes:
 
     Args:
         address: The cluster, as for ``ray.init``; an existing connection of this process is used.
-        create: Creates the objects on the nodes to which `start` and `call` apply functions.
+        create: Creates, on a node, an object to which `start` and `call` apply functions.
         concurrency: Maximum number of simultaneous calls on a node.
 
     Raises:
@@ -67,7 +67,7 @@ class RayNodes:
         except TypeError as problem:
             raise InvalidArgumentError(
                 f"an agent or a wrapper cannot be sent to other nodes: {problem}; play on this "
-                "machine, or name a class instead"
+                "machine, or pass the name of a class instead of an object"
             ) from None
         self._concurrency = concurrency
         self._nodes: dict[str, Node | None] = {}  # None for a node that cannot run sandboxes
@@ -228,7 +228,7 @@ class _Worker:
 
     Args:
         pickled: The function that creates an object, by cloudpickle.
-        api_key: The key of the model in the driver, for a node that has no key; or "".
+        api_key: The driver's ``OPENAI_API_KEY``, for a node without this variable; or "".
     """
 
     def __init__(self, pickled: bytes, api_key: str) -> None:
@@ -239,7 +239,7 @@ class _Worker:
         self._lock = Lock()  # calls for an object can overlap
 
     def apply(self, index: int, function: Callable[[Any], Any]) -> Any:
-        """Applies a function to the object with this number, and returns its result."""
+        """Applies a function to the object with this number; returns the function's result."""
         with self._lock:
             if index not in self._objects:  # an error in `__init__` would lose the node
                 cloudpickle = import_extra("ray", "ray").cloudpickle

@@ -121,10 +121,10 @@ class RayVectorEnv(CodingRepairVectorEnv):
     """N ``CodingRepair-v0`` envs whose episodes run on the nodes of a Ray cluster.
 
     Interface and results equal those of `CodingRepairVectorEnv`, including ``send`` and ``recv``.
-    Each episode starts on the node with the fewest episodes per CPU, or on a node that has the
-    environment or image of its task. The samplers run in this process, so equal seeds select equal
-    tasks on any node. If a node dies, its running episodes are truncated with ``mask_sample`` True
-    in their infos, and the next episodes start on other nodes.
+    Each episode starts on the node with the fewest episodes per CPU; nodes that already have the
+    environment or image of its task are preferred. The samplers run in this process, so equal seeds
+    select equal tasks on any node. If a node dies, its running episodes are truncated with
+    ``mask_sample`` True in their infos, and the next episodes start on other nodes.
 
     Each node needs this package and the files of the tasks at the same paths, and builds the
     templates of its tasks.

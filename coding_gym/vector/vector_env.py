@@ -40,10 +40,9 @@ class CodingRepairVectorEnv(SyncVectorEnv):
 
     Args:
         num_envs: N, the number of envs.
-        env_wrappers: For each wrapper of each env, the innermost first,
-            ``{"name": "TokenBudget", "kwargs": {...}}``, where the name is a class of
-            `coding_gym.wrappers` or ``"module:Class"``; or a callable that takes an env and
-            returns an env.
+        env_wrappers: The wrappers of each env, the innermost first. A wrapper is a callable that
+            takes an env and returns an env, or ``{"name": "TokenBudget", "kwargs": {...}}``; the
+            name is a class of `coding_gym.wrappers` or ``"module:Class"``.
         **env_kwargs: Arguments of `CodingRepairEnv`.
 
     Raises:
@@ -170,7 +169,7 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         return [slot.latest for slot in self._slots if slot.latest is not None]
 
     def snapshot(self, index: int) -> EnvSnapshot:
-        """Returns a snapshot of one env with its wrappers: `coding_gym.snapshot`.
+        """Returns a snapshot of one env with its wrappers; see `coding_gym.snapshot`.
 
         Raises:
             EpisodeError: The env has no running episode, or an action is pending.
@@ -256,8 +255,8 @@ class CodingRepairVectorEnv(SyncVectorEnv):
         futures = [slot.pending for slot in self._slots if slot.pending is not None]
         if num > len(futures):
             raise InvalidArgumentError(
-                f"recv cannot wait for {num} envs: {len(futures)} actions are pending; "
-                "send actions first"
+                f"min_envs must be at most {len(futures)}, the number of pending actions, "
+                f"got {num}; call send first"
             )
         if num == len(futures):
             wait(futures)
@@ -284,7 +283,7 @@ def _check_idle(name: str, slots: Sequence[Slot]) -> None:
     pending_ids = [slot.index for slot in slots if slot.pending is not None]
     if pending_ids:
         raise EpisodeError(
-            f"{name} needs idle envs, got pending envs {pending_ids}; recv or reset them first"
+            f"{name} needs idle envs, got pending envs {pending_ids}; call recv or reset first"
         )
 
 
@@ -295,7 +294,7 @@ def _check_started(slots: Sequence[Slot]) -> None:
 
 
 def _take(slots: Sequence[Slot]) -> list[Transition]:
-    """Returns the results of done slots; raises an env's exception, and the rest stays pending."""
+    """Returns the results of done slots, or raises an env's exception; the rest stays pending."""
     for slot in slots:
         if slot.pending is not None and slot.pending.exception() is not None:
             slot.take()  # raises the exception of the env

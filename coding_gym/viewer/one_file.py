@@ -1,7 +1,7 @@
 """Writes runs into one HTML file that needs no server and no network.
 
 The page is the same as on the server. The file contains the scripts and styles, whose hashes the
-Content-Security-Policy lists, and the JSON of all pages by address, in base64 of gzip.
+Content-Security-Policy lists, and the JSON of all pages by address, as gzip in base64.
 """
 
 import base64

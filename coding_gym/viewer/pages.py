@@ -194,7 +194,7 @@ class Run:
 
     @validate_call
     def text(self, task: str, path: str, attempt: _Number = 0, offset: _Number = 0) -> Json:
-        """Returns a piece of a text that begins at character ``offset``.
+        """Returns a piece of a text, from character ``offset`` on.
 
         The path locates the text in the JSON of the episode, such as ``patch`` or
         ``turns/3/calls/0/arguments/cmd``.

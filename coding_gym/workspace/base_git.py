@@ -62,7 +62,7 @@ def exclude_patterns(paths: tuple[str, ...]) -> bytes:
 
 
 def write_base_git(folder: Path, tree: Path, base: BaseFiles, exclude: bytes) -> None:
-    """Writes the second git folder of a sealed checkout, with hard links to objects of ``.git``.
+    """Writes the second git folder of a checkout, with hard links to the objects of ``.git``.
 
     Args:
         folder: A new, empty folder.

@@ -1,4 +1,4 @@
-"""Writes base trees to disk: the files, the sealed git folders, their owner and times."""
+"""Writes base trees: files, git folders with fixed settings, and owner and times of all files."""
 
 import hashlib
 import os

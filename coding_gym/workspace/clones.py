@@ -46,7 +46,7 @@ class Clones:
         if repository is None:
             raise InvalidTaskError(
                 f"task {task.task_id}: field 'repository' names {tree.repository!r}, which is not "
-                "a git repository on this machine; clone it to this path, or give a URL"
+                "a git repository on this machine; clone one there, or set the field to a URL"
             )
         return str(repository)
 
@@ -87,13 +87,13 @@ def base_commit(task: Task) -> str:
 
     Raises:
         InvalidTaskError: ``base_commit`` is not a full sha. Branch names and short shas are
-            refused, because their commit can change.
+            refused, because they can name another commit later.
     """
     if not _SHA.fullmatch(task.base_commit):
         raise InvalidTaskError(
             f"task {task.task_id}: {_FIELDS} must be a full sha of 40 hexadecimal digits, got "
-            f"{task.base_commit!r}; use the full sha, or pass --repositories DIR to resolve short "
-            "shas"
+            f"{task.base_commit!r}; use the full sha, or resolve short shas in a folder of local "
+            "clones: --repositories DIR"
         )
     return task.base_commit
 
@@ -113,7 +113,7 @@ def fetch_failure(task: Task, tree: GitTree, error: HostGitError) -> CodingGymEr
     elif is_url(tree.repository):
         remedy = "; clone the repository and set 'repository' to the path of the clone"
     elif "index-pack" in str(error) or "early EOF" in str(error):
-        remedy = "; the repository lacks objects of its history: run git fetch --refetch there"
+        remedy = f"; fetch the missing objects: git -C {tree.repository} fetch --refetch"
     return TemplateError(
         without_password(
             f"task {task.task_id}: cannot fetch {commit} from {tree.repository}: {error}{remedy}"

@@ -23,7 +23,7 @@ def full_commit(repository: Path, name: str) -> str | None:
     folder = find_repository(repository)
     objects = folder and _git_folder(folder) / "objects"
     if objects is None or not objects.is_dir():
-        raise InvalidTaskError(f"{repository} is not a git repository with objects")
+        raise InvalidTaskError(f"{repository} must be a git clone, with a folder 'objects'")
     with tempfile.TemporaryDirectory(prefix="coding-gym-") as scratch:
         run_git("init", "--quiet", "--bare", "--template=", ".", cwd=Path(scratch))
         env = {"GIT_OBJECT_DIRECTORY": str(objects)}

@@ -64,7 +64,7 @@ class Environments:
         )
 
     def get(self, task: Task, interpreter: Interpreter) -> tuple[str, SandboxSpec]:
-        """Returns the key of a task's environment, and a spec that mounts it.
+        """Returns the key of a task's environment, and a spec that mounts the environment.
 
         The first call builds the environment. Files that the commands wrote into the tree are a
         layer of the spec, below the tree.

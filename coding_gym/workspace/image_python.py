@@ -1,4 +1,4 @@
-"""Finds the Python of an image, and the programs that this package needs in the image."""
+"""Finds the Python of an image, and the required programs that the image lacks."""
 
 import shlex
 from dataclasses import dataclass
@@ -57,7 +57,7 @@ class ImagePythons:
     backend: SandboxBackend
 
     def get(self, task: Task, identity: str) -> tuple[str, SandboxSpec]:
-        """Returns the key of the Python for a task's commands, and a spec with it in ``PATH``.
+        """Returns the key of a task's Python, and a spec with this Python in ``PATH``.
 
         The spec adds to ``PATH`` the folder of the Python that the task names, and a folder with a
         script ``python`` if the image has no program of this name.

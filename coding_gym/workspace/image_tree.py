@@ -1,6 +1,6 @@
-"""Copies the files at a path of an image: tracked files (the base tree), and built files.
+"""Copies the files at a path of an image: tracked files (the base tree) and untracked files.
 
-The image is untrusted: only programs in a sandbox of the image read the files. Its ``.git``
+The image is untrusted: only programs in a sandbox of the image read the files. The path's ``.git``
 supplies the list of tracked files and is not copied.
 """
 

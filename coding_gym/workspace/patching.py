@@ -2,7 +2,7 @@
 
 Git runs inside the sandbox, with the template's second, read-only git folder and a fresh index.
 Changes of a policy to the checkout's ``.git``, to git's settings, or to attributes and ignore files
-in the tree do not affect the patch. The base's ``.gitignore`` files select the new files in it.
+in the tree do not affect the patch. The base's ``.gitignore`` files exclude new files.
 
 In an image, a policy can replace git and so forge the text of the patch. The policy gains nothing
 by this: it could write the same files, and grading applies the patch in a clean sandbox.

@@ -35,7 +35,7 @@ def digest_tree(task: Task, tree: FilesTree | FolderTree) -> str:
 
 
 def digest_folder(folder: Path) -> str:
-    """Returns a digest of what `copy_files` copies, with executable bits and targets of symlinks.
+    """Returns a digest of the files that `copy_files` copies, with executable bits and links.
 
     Raises:
         OSError: A file or a subfolder cannot be read.

@@ -44,8 +44,8 @@ for name in default_plugins:
 def preloads(environment: Mapping[str, str], *, has_own_pytest: bool) -> tuple[str, ...]:
     """Returns the modules that an interpreter for tests can preload; empty if it must not preload.
 
-    A preload is unsafe if pytest comes from the environment, where its plug-ins can import the
-    project, or if variables such as ``PYTHONHOME`` change the start of the interpreter.
+    A preload is unsafe if pytest comes from the task's environment, where its plug-ins can import
+    the project, or if variables such as ``PYTHONHOME`` change the start of the interpreter.
 
     Args:
         environment: Variables of the sandbox.
@@ -57,7 +57,7 @@ def preloads(environment: Mapping[str, str], *, has_own_pytest: bool) -> tuple[s
 
 @cache
 def pytest_distributions() -> dict[str, Distribution]:
-    """Returns the distributions of pytest and of its dependencies here, by ``name version``.
+    """Returns this process's distributions of pytest and its dependencies, by ``name version``.
 
     Raises:
         MissingDependencyError: A distribution is not installed.
@@ -105,9 +105,9 @@ class PytestLayers:
         """
         if interpreter.minor != sys.version_info[:2]:
             raise TemplateError(
-                f"pytest is installed for Python {platform.python_version()}, and the task's is "
-                f"{interpreter.version}; use the sandbox 'namespace', and add an install command "
-                "to the task: `pip install pytest`, or `true` if its tests do not use pytest"
+                f"pytest is installed for Python {platform.python_version()}, but the task uses "
+                f"Python {interpreter.version}; use sandbox='namespace' and add an install command "
+                "to the task: `pip install pytest`, or `true` if the tests do not use pytest"
             )
         dists = pytest_distributions()
         python = (str(interpreter.executable), interpreter.version, str(interpreter.site_packages))

@@ -1,4 +1,4 @@
-"""Sets owner, modes and times of template files to values that do not depend on this machine."""
+"""Sets the owner of template files, and modes and times that are equal on every machine."""
 
 from datetime import UTC, datetime
 from pathlib import Path

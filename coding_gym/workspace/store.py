@@ -50,7 +50,7 @@ class TemplateStore:
             a fetch of its repository.
 
     Raises:
-        InvalidArgumentError: An argument is out of range.
+        InvalidArgumentError, UnknownNameError: An argument cannot be used.
         SandboxUnavailableError: This machine cannot run the backend; the message has the remedy.
     """
 
@@ -87,7 +87,7 @@ class TemplateStore:
         Raises:
             InvalidTaskError: A field of the task cannot be used; the message names the field.
             TemplateError: The tree or the environment could not be built.
-            MissingDependencyError: Git is not installed.
+            MissingDependencyError: Git or pytest is not installed.
             SandboxError: No sandbox could be opened.
         """
         entry = self._recent.get(id(task))

@@ -1,4 +1,4 @@
-"""A task's checkout and environment, opened in any number of sandboxes."""
+"""A task's checkout and environment, which any number of sandboxes can open."""
 
 from dataclasses import dataclass, replace
 from pathlib import Path

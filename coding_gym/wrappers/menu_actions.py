@@ -48,10 +48,10 @@ class MenuActions(
       a candidate are 0;
     - ``menu``, float32, shape (M,): `MENU_FEATURES`.
 
-    The candidates come from repair templates at the lines that failing visible tests execute. They
-    are computed once per program and process, at the first ``reset``, in a separate sandbox,
-    together with the result of the visible tests for each candidate, so all episodes of a program
-    have the same candidates. Hidden tests are not used.
+    The candidates come from repair templates at the lines that failing visible tests execute. The
+    first ``reset`` to a task finds these candidates, and the first ``run_tests`` of a candidate
+    tests this candidate, in separate sandboxes. The process caches the results, so all episodes of
+    the task in this process have the same candidates. Hidden tests are not used.
 
     A `coding_gym.Stop` is also an action. The wrapper needs the toolset ``nano`` and Python tasks.
 

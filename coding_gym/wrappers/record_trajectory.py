@@ -47,7 +47,7 @@ class RecordTrajectory(gym.Wrapper[Any, Any, Any, Any], gym.utils.RecordConstruc
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        """Starts an episode; after a reset to a snapshot, the record includes its turns."""
+        """Starts an episode; after a reset to a snapshot, the record has the snapshot's turns."""
         snapshot, now = snapshot_in(options), datetime.now(UTC)
         observation, info = super().reset(seed=seed, options=options)
         self._rewards = {} if snapshot is None else dict(snapshot.state_of(self) or ())

@@ -37,12 +37,12 @@ class ShapedReward(
     policy tampered with the tests, none of these parts is above 0.
 
     *At every turn*: ``visible_tests`` adds ``weight * (gamma * potential after - potential
-    before)``. The potential of a tree is its number of passing visible tests minus that of the base
-    tree, divided by the number of visible tests; the potential is 0 at the start and after the end.
-    The parts of an episode, discounted by ``gamma``, sum to 0, so the optimal policy does not
-    change. The tests run as for a grade, in a clean sandbox with the files of the base, after each
-    turn that changed the tree. After an infrastructure failure in such a run, the next action ends
-    the episode, with ``mask_sample``.
+    before)``. The potential of a tree is its fraction of passing visible tests minus this fraction
+    of the base tree; the potential is 0 at the start and after the end. The ``visible_tests`` parts
+    of an episode, discounted by ``gamma``, sum to 0, so the optimal policy does not change. The
+    tests run as for a grade, in a clean sandbox with the files of the base, after each turn that
+    changed the tree. After an infrastructure failure in such a run, the next action ends the
+    episode, with ``mask_sample``.
     Source: Ng, Harada and Russell, "Policy invariance under reward transformations", ICML 1999.
 
     A resolved episode earns more than an unresolved episode: the sum of all weights, each times
@@ -55,7 +55,7 @@ class ShapedReward(
             the grade need a ``grading`` other than ``"none"``.
         parts: A list of ``{"name": "file_match", "weight": 0.1}``. A negative weight is a penalty.
         gamma: The discount of the training, above 0 and at most 1, for ``visible_tests``. Below 1
-            the undiscounted sum of its parts is not 0; the bound of this sum, which counts in the
+            the undiscounted sum of these parts is not 0; the bound of this sum, which counts in the
             sum of the weights, grows with the env's ``max_turns``.
 
     Raises:
@@ -225,7 +225,7 @@ def _weights(parts: Any) -> dict[str, float]:
                 f"got {weight!r}"
             )
         if name in weights:
-            raise InvalidArgumentError(f"parts must have {name!r} once, got two; add the weights")
+            raise InvalidArgumentError(f"parts must have {name!r} once, got two; sum the weights")
         weights[name] = float(weight)
     return weights
 

@@ -22,8 +22,8 @@ class TokenBudget(gym.Wrapper[ObsType, ActType, ObsType, ActType], gym.utils.Rec
     The episode ends (stop reason ``max_tokens``) as soon as ``reserve_tokens`` or fewer are left,
     also between the calls of one action; the first call of an overlong reply still runs. If the
     prompt alone exceeds the budget, the first step ends the episode without running its action.
-    Warnings precede results of tools when fewer than 3,000 and fewer than 1,500 tokens are left.
-    Warnings and defaults are those of nano-agent 5.0.0.
+    A warning precedes each tool result when fewer than 3,000 tokens are left, and another warning
+    below 1,500. The wording of the warnings and the defaults are those of nano-agent 5.0.0.
 
     Args:
         env: A ``CodingRepair-v0`` env, wrapped or not.

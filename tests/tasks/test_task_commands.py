@@ -31,7 +31,7 @@ def test_new_task_is_valid_and_gets_a_plan(tmp_path: Path) -> None:
     with mock.patch("coding_gym.grading.grader.calibrate", raising(AssertionError("a new plan"))):
         printed = run_command(*arguments)
     assert "  value 2 · bits 1\n" in printed
-    assert "challenged at: value 2\n" in printed
+    assert "(structure: none): value 2\n" in printed
     assert printed.endswith("\nvalid 1/1\n")
     weak = task.grading_plan.replace('"is_bit":true', '"is_bit":false', 1)
     plan = tmp_path / "My task!" / "plan.json"

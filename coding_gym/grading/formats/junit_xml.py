@@ -1,8 +1,8 @@
 """Reads XML reports in the format of JUnit, which Maven, Gradle, pytest, jest and others write.
 
 Ids are ``classname::name``, or the name alone. An id of two cases has the status ``ERROR``. A
-report with a document type is invalid: no test program writes a document type, and its entities can
-make a small file large.
+report with a document type is invalid: no test program writes a document type, and entities in a
+document type can make a small file large.
 """
 
 from collections.abc import Iterable

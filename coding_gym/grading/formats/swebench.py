@@ -169,7 +169,7 @@ def _short(test: str) -> str:
 
 
 def _django_line(line: str) -> Iterator[tuple[str, str]]:
-    """Yields the tests and statuses in a line; the last status of a test is valid."""
+    """Yields the tests and statuses in a line; the last status of a test counts."""
     if _VERSION_TEST in line:
         yield _VERSION_TEST, PASSED
     ok = next((suffix for suffix in _DJANGO_OK if line.endswith(suffix)), None)
@@ -307,8 +307,8 @@ def read_log(log: str, name: str) -> dict[str, TestStatus]:
     """Returns the statuses that SWE-bench reads from a log, by test id.
 
     Args:
-        log: The output of the test command, or of a whole ``eval_script``, of which the part
-            between the markers is read; the whole log if this part has no result.
+        log: The output of the test command or of a whole ``eval_script``. In the second case, the
+            part between the markers is read, and the whole log if this part has no result.
         name: The name of the format, one of `FORMATS`.
     """
     if any(mark in log for mark in _ABORTED):

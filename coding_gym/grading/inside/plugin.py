@@ -75,7 +75,7 @@ class Plugin:
         settings: ``options`` (values of pytest's options, which override the project's
             configuration), ``tests`` (ids of the tests to run, with or without parameters; None
             for all tests), ``reverse`` (whether the tests run in the opposite order), and
-            ``num_checks`` (the number of checks).
+            ``num_checks`` (the number of items of ``__checks__``, which record single assertions).
     """
 
     def __init__(self, reporter: "Any", settings: "dict[str, Any]") -> None:

@@ -1,4 +1,4 @@
-"""The parent of a test process: receives its report over a pipe and prints it as one line.
+"""The parent of a test process: reads the report from a pipe and prints the report in one line.
 
 The line begins with a secret of the host. Results are never read from the output of the tests; only
 the end of the output is kept, for error messages. If pytest is already imported, the test process

@@ -28,8 +28,8 @@ class HarborRunner(OutputRunner):
     """Runs ``test_command``, a script, and reads the reward that the script writes.
 
     There is one test, ``reward``. The test passes if the reward is at least 1, with any exit code
-    of the script. The script has the same privileges as the code under test, so it must not trust
-    results from a process of this code.
+    of the script. The script has the same privileges as the code under test, so the script must not
+    trust results from a process of this code.
     """
 
     def problem(self, task: Task) -> str:
@@ -40,7 +40,7 @@ class HarborRunner(OutputRunner):
         return f"the only expected test must be {REWARD!r}, got {invalid[0]!r}" if invalid else ""
 
     def files(self, task: Task) -> tuple[str, ...]:
-        """Returns no files, because ids name no files."""
+        """Returns an empty tuple, because ids do not name files."""
         return ()
 
     def patterns(self, task: Task) -> tuple[str, ...]:

@@ -39,7 +39,7 @@ class OutputRunner:
     Attributes:
         name: The name in ``Task.runner``.
         names: Patterns of test files and of files that configure the run.
-        parse: Returns the statuses in the output of a command.
+        parse: A function that returns the run in the output of a command.
         default_command: The default of ``test_command``; "" if tasks must have a command.
         is_by_file: Whether ids are ``FILE::NAME`` even without ``{file}``.
     """
@@ -180,7 +180,7 @@ def _check_program(sandbox: Sandbox, task: Task, command: str) -> None:
     if not sandbox.run(f"command -v {program} >/dev/null").ok:
         raise GradingError(
             f"task {task.task_id}: program {program!r} of field 'test_command' is not installed "
-            "in the sandbox; remedy: install it there"
+            "in the sandbox; remedy: install the program there"
         )
 
 
@@ -189,9 +189,9 @@ class CommandRunner(OutputRunner):
 
     A test passes if its command exits with 0. The commands run one after another in one sandbox.
 
-    Prefer a runner that reads results by name. With this runner, the code under test can exit with
-    0. A patch can also change scripts that only other scripts name, and files that a command names
-    only by a folder or a glob, unless the files have names of tests.
+    Prefer a runner that reads results by name. With this runner, code under test passes a test if
+    it exits with 0. A patch can also change scripts that only other scripts name, and files that a
+    command names only by a folder or a glob, unless the files have names of tests.
     """
 
     def problem(self, task: Task) -> str:
@@ -202,11 +202,11 @@ class CommandRunner(OutputRunner):
         return f"expected test {invalid[0]!r} is not a shell command" if invalid else ""
 
     def files(self, task: Task) -> tuple[str, ...]:
-        """Returns no files, because ids are commands and name no test file."""
+        """Returns an empty tuple, because ids are commands and do not name test files."""
         return ()
 
     def patterns(self, task: Task) -> tuple[str, ...]:
-        """Returns patterns of files that the commands name, of test files and of test folders."""
+        """Returns patterns of test files, of test folders, and of files that the commands name."""
         return (*named_patterns(task.expected_tests), *self.names)
 
     def _commands(self, task: Task, paths: tuple[str, ...]) -> list[tuple[str, str]]:

@@ -118,14 +118,14 @@ def started_patterns(command: str) -> tuple[str, ...]:
 
 
 def started_paths(command: str) -> set[str]:
-    """Returns the paths of the files that a shell command may start, perhaps without folders."""
+    """Returns the paths of the files that a shell command may start, in the form of `_paths`."""
     text = _ASSIGNMENT.sub("", _VARIABLE.sub("", command))
     parts = (_QUOTES.sub(" ", part).split() for part in _PARTS.split(text))
     return _paths(program for part in parts for program in _programs(part))
 
 
 def _programs(words: Sequence[str]) -> Iterator[str]:
-    """Yields the words that can name a program: the first one, and words after each starter.
+    """Yields the words that can name a program: the first word, and words after each starter.
 
     After an option, a word can be the option's argument or the program. So these words are yielded
     until a word is a script or follows no option.
@@ -150,7 +150,7 @@ def _programs(words: Sequence[str]) -> Iterator[str]:
 
 
 def _paths(words: Iterable[str]) -> set[str]:
-    """Returns the paths in ``words``; paths outside of the workspace without their folders."""
+    """Returns the paths in ``words``; of a path outside the workspace, only the file name."""
     paths = {posixpath.normpath(word) for word in words if word and not word.startswith("-")}
     outside_paths = {path for path in paths if path.startswith(("/", ".."))}
     names = {path.rpartition("/")[2] for path in outside_paths - {"/"}}

@@ -20,7 +20,7 @@ class PytestRunner:
     records = True
 
     def problem(self, task: Task) -> str:
-        """Returns the problem of a test that pytest cannot select or patches can edit, or ""."""
+        """Returns the problem if pytest cannot select a test or if patches can edit it; else ""."""
         hidden_paths = Patch(task.test_patch).paths
         for test in task.expected_tests:
             path, colons, name = test.partition("::")
@@ -53,7 +53,7 @@ class PytestRunner:
         return True
 
     def function_ids(self, task: Task, files: Mapping[str, bytes]) -> Mapping[str, tuple[str, ...]]:
-        """Returns the node ids without parameters."""
+        """Returns the node ids without parameters, by expected test."""
         return functions_of_tests(task.expected_tests)
 
     def run(
@@ -74,7 +74,7 @@ class PytestRunner:
             paths: The test files, from `files`; missing files are skipped.
             timeout_s: Time limit in seconds, after which the run is killed.
             only: Ids of the tests to run, with all their parameters; all by default.
-            num_checks: The number of checks in the files.
+            num_checks: The number of checks that record their outcomes.
         """
         function_ids = {test.partition("[")[0] for test in only} or None
         if only:

@@ -17,7 +17,7 @@ def parse_id(test_id: str) -> tuple[tuple[str, ...], str] | None:
     Up to Python 3.10, unittest prints ``test_x (mod.Class)``, later ``test_x (mod.Class.test_x)``;
     its command line accepts ``mod.Class.test_x``. Capitalised names before the last class are
     enclosing classes. The module is in Django's ``tests`` folder or at the root. The result is None
-    if the id names no method; an id can be the first line of a docstring.
+    if the id is not the name of a method, but for example the first line of a docstring.
     """
     if printed := _PRINTED.fullmatch(test_id):
         method, owner = printed[1], printed[2].removesuffix(f".{printed[1]}")

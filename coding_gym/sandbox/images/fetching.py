@@ -94,12 +94,12 @@ def _digests(layout: Path) -> frozenset[str]:
 
 
 def _copy(name: str, target: str) -> None:
-    """Copies an image of a registry by skopeo."""
+    """Copies an image from a registry by skopeo."""
     program = shutil.which("skopeo")
     if program is None:
         raise MissingDependencyError(
-            "skopeo is not installed; run: apt-get install skopeo (or dnf, brew, conda install "
-            "-c conda-forge skopeo)"
+            "skopeo is not installed; install skopeo with dnf, brew, or conda (from conda-forge), "
+            "or on Debian and Ubuntu run: apt-get install skopeo"
         )
     options = ["--quiet", f"--retry-times={_NUM_RETRIES}"]
     if _LOCAL.match(name):

@@ -96,8 +96,9 @@ def find_image(image: str) -> Path:
         return Path(image)
     if "/" in image and os.path.isfile(image):  # noqa: PTH113
         raise InvalidArgumentError(
-            f"image must be a name or an OCI layout folder, got the file {image!r}; run: skopeo "
-            f"copy docker-archive:{image} oci:FOLDER (or oci-archive:{image})"
+            f"image must be a name or an OCI layout folder, got the file {image!r}; convert an OCI "
+            f"archive: skopeo copy oci-archive:{image} oci:FOLDER; for a file from docker save: "
+            f"skopeo copy docker-archive:{image} oci:FOLDER"
         )
     is_name = _NAME.fullmatch(image) is not None
     if is_name and os.path.isdir(path := image_folder() / layout_key(full_name(image))):  # noqa: PTH112
@@ -122,15 +123,15 @@ def read_manifest(layout: Path) -> Manifest:
             document := _document(layout, index["manifests"][0]["digest"])
         ):
             raise InvalidArgumentError(
-                f"{layout} must hold one image for one platform; copy that image: "
-                f"skopeo copy oci:{layout} oci:FOLDER (oci:{layout}:NAME if its images have names)"
+                f"{layout} must hold one image for one platform; copy one image, with :NAME after "
+                f"the first path if the images have names: skopeo copy oci:{layout} oci:FOLDER"
             )
         return _manifest(layout, document)
     except InvalidArgumentError:
         raise
     except _READ_ERRORS as error:
         raise InvalidArgumentError(
-            f"{layout} is not a complete OCI layout ({error!r}); remove it, and pull the image"
+            f"{layout} is not a complete OCI layout ({error!r}); remove {layout} and pull the image"
         ) from error
 
 

@@ -51,7 +51,7 @@ class Image:
     """An unpacked image.
 
     Attributes:
-        folder: Holds the layers.
+        folder: The folder that has the layers' folders.
         layers: Names of the layers' folders in ``folder``, the topmost first.
         env: Environment variables of its commands.
         user: The user of its commands.
@@ -113,7 +113,7 @@ def _unpack(layout: Path, backend: SandboxBackend) -> Image:
     if not 0 < len(manifest.layers) <= _MAX_LAYERS:
         raise InvalidArgumentError(
             f"{layout} must have 1 to {_MAX_LAYERS} layers, got {len(manifest.layers)}; squash "
-            "the image: docker export | docker import"
+            "the image: docker export $(docker create IMAGE) | docker import - NAME"
         )
     folder = layer_folder()
     # The user of sandboxes, who may not own this folder, must be able to enter it.

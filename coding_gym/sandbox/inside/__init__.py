@@ -1,8 +1,8 @@
 """Code of the processes that serve sandboxes.
 
     owner          the process that opens a sandbox; the sandbox ends with it
-    zygote         started by the owner; opens all its sandboxes of one kind
-    server         the second process of a ``namespace`` zygote, which clones first processes
+    zygote         started by the owner; opens all of the owner's sandboxes of one kind
+    server         the second process of a ``namespace`` zygote; clones first processes
     first process  serves one sandbox; with ``namespace`` it is pid 1, *init*
     watchdog       the parent of a ``landlock`` first process; kills its processes
 
@@ -16,7 +16,7 @@ Modules here import only the standard library and each other: `__main__` runs un
     request    requests for sandboxes; the owner imports this module too
     server     the zygote of ``namespace``: leaves the host's namespaces, clones a sandbox for each
                request, and runs the steps of its set-up
-    preloaded  modules imported in advance, and Python runs as forks of the first process
+    preloaded  imports modules in advance, and runs Python source in forks of the first process
     host_folders the allow-listed host folders of a sandbox's root, and folders mounted on request
     mounts     the per-sandbox mounts: overlay, /tmp, /proc, requested mounts
     roots      the two kinds of root: host folders, or an image

@@ -1,4 +1,4 @@
-"""Starts a zygote: ``python .../inside/__main__.py KIND``, its channel as standard input.
+"""Starts a zygote, with its channel as standard input: ``python .../inside/__main__.py KIND``.
 
 KIND is the name of a backend.
 

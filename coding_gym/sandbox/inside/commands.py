@@ -68,7 +68,7 @@ class Outcome(Enum):
 
 
 class BoundedOutput:
-    """Keeps at most ``max_bytes`` of all added bytes: the first half and the last half.
+    """Keeps at most ``max_bytes`` of all added bytes: half from the start, half from the end.
 
     Attributes:
         num_bytes: Number of added bytes.
@@ -151,7 +151,7 @@ class Command:
         """Collects output until the shell ends or reaches a limit.
 
         The time limit counts from the command's start. This process ends if the owner's channel
-        closes. Ended processes are reaped at once, because until then they count as processes.
+        closes. Ended processes are reaped at once: the process limit counts them until then.
         """
         deadline = self._start_time + timeout_s
         process, owner = os.pidfd_open(self._pid), channel.fileno()
@@ -225,7 +225,7 @@ class Command:
         return has_children
 
     def kill_all(self) -> int:
-        """Kills the processes of the sandbox; returns their number without the shell."""
+        """Kills the processes of the sandbox; returns their number, not counting the shell."""
         return self._count(processes.end_all())
 
     def reply(self, num_leftovers: int) -> Reply:

@@ -1,4 +1,4 @@
-"""Reads and writes one file inside a sandbox, where its symlinks resolve; removes folders."""
+"""Reads and writes one file inside a sandbox, where symbolic links resolve; removes folders."""
 
 import contextlib
 import errno
@@ -93,11 +93,11 @@ def _require_regular(descriptor: int, path: str) -> None:
 
 
 def remove_tree(folder: str) -> None:
-    """Removes a folder and its content as far as possible; does nothing without such a folder.
+    """Removes a folder and its content as far as possible; a missing folder is no error.
 
     An overlay's work folder has no permissions, and a policy can remove permissions of folders, so
-    each folder gets permissions first. A policy may also nest folders deeper than a path or the
-    stack can be: only one folder is open at a time, and ``..`` leads back to its parent.
+    each folder gets permissions first. A policy may also nest folders too deeply for paths and
+    recursion: only one folder is open at a time, and ``..`` leads back to its parent.
     Entries that cannot be removed, or that another process removes meanwhile, are skipped.
     """
     with contextlib.suppress(OSError):
@@ -147,10 +147,10 @@ def _enter(name: str, parent: int | None = None) -> int:
 
 
 def _first_folder(descriptor: int, visited: Collection[str]) -> str:
-    """Removes files until it meets a subfolder not in ``visited``.
+    """Removes files up to the first subfolder that is not in ``visited``.
 
     Returns:
-        The name of the subfolder; "" without a subfolder.
+        The name of the subfolder; "" if there is none.
     """
     with os.scandir(descriptor) as entries:
         for entry in entries:

@@ -1,9 +1,9 @@
 """Mounts folders of the host in the server's root, from which sandboxes mount them.
 
-The allow-list is the same for all sandboxes and prepared once: no other path of the host exists in
-a sandbox. The listed folders are mounted read-only; the files of ``/etc`` are copies or written
-here; folders with third-party Python packages, and the folder of this package, are covered by an
-empty folder. Layers, interpreters and mounts are added when a sandbox needs them.
+The allow-list is the same for all sandboxes and prepared once. The listed folders are mounted
+read-only. The files of ``/etc`` are copies, or this module writes them. An empty folder covers
+folders with third-party Python packages and the folder of this package. Layers, interpreters and
+mounts are added when a sandbox needs them. No other path of the host exists in a sandbox.
 """
 
 import os
@@ -170,7 +170,7 @@ def _prepare_dev(host: str, dev: str) -> None:
 
 
 def _set_times(folder: str) -> None:
-    """Sets the fixed time of a new folder, before a mount at it, and of its entries."""
+    """Sets the fixed time of a new folder and of its entries, before the folder is mounted."""
     for entry in os.scandir(folder):
         os.utime(entry.path, (DATE_S, DATE_S), follow_symlinks=False)
     os.utime(folder, (DATE_S, DATE_S))
@@ -194,7 +194,7 @@ class MountedFolders:
 
     The server's mount namespace has only these host folders and the allow-list. At the first
     request, a folder is cloned from the mount namespace of the server's parent, which still has all
-    host files. The folder is unmounted when newer folders exceed the capacity; sandboxes have
+    host files. Above the capacity, the least recently used folders are unmounted; sandboxes have
     separate copies of the mounts.
 
     Args:

@@ -1,7 +1,7 @@
 """Confines a process and its descendants by Landlock rules.
 
-Domains nest; a nested domain can only remove rights. Newer versions of the interface (ABI) control
-more accesses. The constants are from linux/landlock.h.
+Domains (enforced rules) can be nested; a nested domain can only remove rights. Newer versions of
+the interface (ABI) control more accesses. The constants are from linux/landlock.h.
 """
 
 import os
@@ -46,7 +46,7 @@ def make_ruleset(version: int, grants: Iterable[tuple[str, str]]) -> int:
 
     Args:
         version: The version of Landlock to use, at most `abi`.
-        grants: Keys of `GRANTS` and paths; a path that does not exist is skipped.
+        grants: Pairs of a key of `GRANTS` and a path; a path that cannot be opened is skipped.
 
     Raises:
         OSError: The kernel refuses the rules.

@@ -54,7 +54,7 @@ def main() -> None:
 
 
 def _start(control: socket.socket, owner_pidfd: int, request: LandlockRequest) -> int:
-    """Forks a watchdog; returns the owner's end of its channel."""
+    """Forks a watchdog; returns the owner's end of the sandbox's channel."""
     with step("start a sandbox's watchdog"):
         owners_end, channel = socket.socketpair()
         with channel:
@@ -82,9 +82,9 @@ def _run_watchdog(
 
 
 def _watch(channel: socket.socket, owner_pidfd: int, request: LandlockRequest) -> None:
-    """Starts the first process; if this child, the owner or the channel ends, kills all processes.
+    """Starts the first process; kills the sandbox when this child, the owner or the channel ends.
 
-    This process keeps the channel open until then, because the channel's end notifies the owner.
+    The watchdog keeps the channel open until then, because the channel's end notifies the owner.
     """
     with step("become the subreaper of the sandbox"):
         sc.prctl(sc.PR_SET_CHILD_SUBREAPER, 1)

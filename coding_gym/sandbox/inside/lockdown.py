@@ -36,7 +36,7 @@ FILTER = seccomp.program(sc.machine())
 
 
 def set_network(*, shared: bool) -> None:
-    """Sets the host name; brings up the loopback device, or blocks sockets of a shared network."""
+    """Sets the host name; brings up loopback, or blocks abstract sockets of a shared network."""
     with sc.step("set the host name"):
         socket.sethostname(HOSTNAME)
     if shared:

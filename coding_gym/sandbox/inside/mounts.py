@@ -44,7 +44,7 @@ _HIDDEN_FILES = ("/proc/cmdline", "/proc/keys", "/proc/locks")
 
 
 def map_user(outer_ids: tuple[int, int], image: ImageRequest | None) -> None:
-    """Maps the uid and gid of the parent namespace to the image's user, or `UID` and `GID`."""
+    """Maps the uid and gid of the parent namespace to those of the image, else to `UID`, `GID`."""
     uid, gid = (image.uid, image.gid) if image else (UID, GID)
     with step("map the sandbox's user"):
         sc.write_text("/proc/self/setgroups", "deny")
@@ -117,7 +117,7 @@ def mount_overlay(
         target: The mount point.
         folder: The folder of the layers.
         layers: Names of the layers in ``folder``, the topmost first; names are short, because all
-            options must fit on one page.
+            options must fit on one memory page.
         changes: The overlay's upper folder and work folder.
     """
     upper, work = changes
@@ -135,14 +135,14 @@ class Times:
     """Stores and restores the times of folders in which the set-up makes entries.
 
     Args:
-        root_mtime: Time of the root, in seconds since the epoch.
+        root_mtime: Modification time of the root, in seconds since the epoch.
     """
 
     def __init__(self, root_mtime: float) -> None:
         self._times = {"/": root_mtime}
 
     def note(self, folder: str) -> None:
-        """Stores the times of a folder and its parents; the fixed date if they do not exist yet."""
+        """Stores the times of a folder and its parents, or the fixed date of missing folders."""
         path = ""
         for name in folder.split("/")[1:]:
             path += f"/{name}"
@@ -198,7 +198,7 @@ def _resolved(path: str, *, restores: bool) -> str:
     links cannot be followed, are then returned unchanged; the caller replaces their links.
 
     Raises:
-        OSError: Links form a loop, or lead to a path where nothing may be mounted.
+        OSError: In a new sandbox, links form a loop or lead where nothing may be mounted.
     """
     if restores and path.startswith(tuple(f"{target}/" for _, target, _ in _WRITABLE_FOLDERS)):
         return path
@@ -279,7 +279,7 @@ def overlay_works_on_tmpfs() -> bool:
     """Tests whether this kernel's overlay works with its changes on a tmpfs.
 
     The test replaces a folder of a lower layer, which needs user extended attributes on the upper
-    folder. A check of the kernel's version would fail, because distributions backport the feature.
+    folder. A check of the kernel's version can be wrong: distributions backport the feature.
     """
     sc.mount("tmpfs", EPISODE, QUIET, "mode=0700,size=1m")
     try:

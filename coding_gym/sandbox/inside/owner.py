@@ -16,7 +16,7 @@ _CHANNEL = 3
 
 
 def connect() -> tuple[socket.socket, dict[str, Any]]:
-    """Returns the channel to the owner, which was standard input, and the configuration."""
+    """Returns the channel to the owner, taken from standard input, and the configuration."""
     os.dup2(0, _CHANNEL, inheritable=False)
     os.dup2(1, 0)  # /dev/null
     channel = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM, 0, _CHANNEL)
@@ -37,7 +37,7 @@ def report(channel: socket.socket, error: BaseException) -> None:
 
 
 def watch(pid: int) -> int:
-    """Returns a descriptor that becomes readable when the owner ends."""
+    """Returns a descriptor that becomes readable when the owner ends; exits if it has ended."""
     with step("watch the owner"):
         descriptor = os.pidfd_open(pid)
     if os.getppid() != pid:

@@ -1,11 +1,11 @@
 """Writes the snapshot of a sandbox, a stream of its changed files, and restores such a stream.
 
-Each entry is a line, the JSON list of an `Entry`, and for a regular file its data follow. A tar
-would be slower: Python's tarfile takes twice the time of the system calls.
+Each entry is a line with the JSON list of an `Entry`; the data of a regular file follow its line. A
+tar would be slower: Python's tarfile takes twice the time of the system calls.
 
-No process of the sandbox runs during a snapshot, so files do not change. Sockets are skipped, and
-so are extended attributes, except the attribute of opaque folders, which hide a folder of a lower
-layer. A tree with a path longer than the kernel accepts has no snapshot.
+No other process of the sandbox runs during a snapshot, so files do not change. Sockets are skipped,
+and so are extended attributes, except the attribute of opaque folders, which hide a folder of a
+lower layer. A tree with a path longer than the kernel accepts has no snapshot.
 """
 
 import contextlib

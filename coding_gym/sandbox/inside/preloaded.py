@@ -54,7 +54,7 @@ def import_modules(preload: Preload, mounted_folders: MountedFolders) -> None:
         os.close(host)
         sc.unmount(EPISODE)
     if len(sys._current_frames()) > 1:
-        raise SetupError("import the modules", 0, "a module started a thread", "modules")
+        raise SetupError("import the modules", 0, "modules must not start threads", "modules")
 
 
 def _mount(mounts: Iterable[MountRequest], mounted_folders: MountedFolders) -> None:
@@ -101,7 +101,7 @@ def run(forked: Forked, base: list[str]) -> None:
     If a module of the sandbox shadows an imported module, a fresh interpreter replaces this one.
 
     Args:
-        forked: From the fork.
+        forked: The exception that `fork` raised in this process.
         base: ``sys.path`` of a new interpreter.
     """
     _drop_init_rights()

@@ -1,8 +1,8 @@
 """Lists, reaps and kills the processes of a sandbox, and checks their memory.
 
-Init checks memory periodically while a command runs. A check sums the private memory, shared
-memory, swap and page tables of all processes. If this sum is above the limit, it is computed again,
-more slowly, and memory that several processes share counts once.
+The first process checks memory periodically while a command runs. A check sums the private memory,
+shared memory, swap and page tables of all processes. If this sum is above the limit, a slower
+check follows, which counts memory that several processes share once.
 
 Not counted: sockets, pipes, other kernel objects, and shared memory that is mapped by no process.
 Between two checks a program can exceed the limit.
@@ -110,7 +110,7 @@ class MemoryWatch:
 
 
 def _status_of(process: str) -> tuple[str, bytes]:
-    """Returns a folder and its ``status``, of another thread if the first thread has ended."""
+    """Returns the /proc folder and ``status`` of a process, or of a thread if the first ended."""
     status = _read(f"{process}/status")
     if b"VmSize" not in status:
         with contextlib.suppress(OSError):
@@ -124,8 +124,8 @@ def _status_of(process: str) -> tuple[str, bytes]:
 def _in_vfork(statuses: Mapping[str, bytes], sizes: Mapping[str, int]) -> Iterator[str]:
     """Yields, for each parent that waits in vfork, the child that runs in the parent's memory.
 
-    Otherwise the memory of parent and child would be counted twice. A child is recognised by its
-    size, which equals the parent's; a fork with separate memory can have an equal size.
+    Otherwise the memory that both share would be counted twice. A child is recognised by its size,
+    which equals the parent's; a fork with separate memory can have an equal size.
     """
     matches = {folder: _STATUS.search(text) for folder, text in statuses.items()}
     rows = {folder: match.groups() for folder, match in matches.items() if match}
@@ -137,7 +137,7 @@ def _in_vfork(statuses: Mapping[str, bytes], sizes: Mapping[str, int]) -> Iterat
 
 
 def _share(folder: str, status: bytes, size: int) -> int:
-    """Returns a process's proportional share of its memory; ``size`` if the file cannot be read."""
+    """Returns a process's proportional share of its memory; ``size`` if access is denied."""
     try:
         with open(f"{folder}/smaps_rollup", "rb") as file:
             return _total(_SHARES, file.read()) + _total(_TABLES, status)

@@ -99,7 +99,7 @@ class LandlockRequest:
         uid: User id of commands.
         gid: Group id of commands.
         writable: Paths of the folders that commands may write to, by name.
-        grants: Keys of `landlock_rules.GRANTS` and paths.
+        grants: Pairs of a key of `landlock_rules.GRANTS` and a path.
         abi: The version of Landlock to use.
         env: The variables of commands.
         limits: The fields of `coding_gym.sandbox.spec.SandboxLimits`.
@@ -144,7 +144,7 @@ def to_json(request: Any) -> dict[str, Any]:
 
 
 def from_json(data: dict[str, Any]) -> Any:
-    """Returns the request that a JSON object describes; an object without a type unchanged."""
+    """Returns the request that a JSON object describes, or the object if it has no known type."""
     kind = _TYPES.get(data.pop(_TYPE, ""))
     if kind is None:
         return data

@@ -75,7 +75,7 @@ class ImageRoot:
         self._upper, self._work = f"{changes}/image-upper", f"{changes}/image-work"
 
     def make_changes(self) -> dict[str, str]:
-        """Makes the upper and work folders of the overlay; returns the upper folder by name."""
+        """Makes the overlay's upper and work folder; returns the upper folder's path by "image"."""
         os.mkdir(self._upper)
         os.mkdir(self._work)
         top = os.stat(f"{self._folder}/{self._layers[0]}")
@@ -93,7 +93,7 @@ class ImageRoot:
         return times
 
     def fill(self, times: Times) -> None:
-        """Makes the folders, files and devices of every sandbox in this process's new root."""
+        """Makes the folders, files and devices that all sandboxes have, in the new root."""
         links = self._request.links
         for path in (*_IMAGE_FOLDERS, *links):
             times.note(path)
@@ -108,7 +108,7 @@ class ImageRoot:
             _remove(path)
 
     def finish(self, times: Times) -> None:
-        """Requires bash, sets the times of folders, and makes the kernel's settings read-only."""
+        """Requires bash in a new sandbox, sets times of folders, and makes /proc/sys read-only."""
         if not self._request.restores and not os.path.exists(BASH):  # a policy can remove bash
             raise SetupError("find bash in the image", 0, f"{BASH} is missing", "bash")
         with step("set the times of the image's folders"):

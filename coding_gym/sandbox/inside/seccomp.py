@@ -1,7 +1,7 @@
 """Seccomp filters on the system calls of init and of every command.
 
 Classic BPF over ``struct seccomp_data`` (nr, arch, instruction pointer, six 64-bit arguments).
-`program` is the filter of every sandbox. It is based on Docker's default profile, and also refuses:
+`program` is for all sandboxes. It is based on Docker's default profile and also refuses or ignores:
 
 - new namespaces;
 - socket families other than UNIX, INET, INET6, and NETLINK's first protocol, which lists network
@@ -13,10 +13,9 @@ Classic BPF over ``struct seccomp_data`` (nr, arch, instruction pointer, six 64-
 - calls that load a kernel module (protocols, line disciplines);
 - changes of the limit on core dumps (see `lockdown`);
 - new Landlock rules (no limit counts their memory);
-- reading the state of the page cache, and eviction from it (together they send bytes to later
-  sandboxes).
+- calls that inspect or evict pages of the page cache (they could send bytes to later sandboxes).
 
-System calls that are newer than this list fail with ENOSYS.
+Newer system calls, with numbers from `_FIRST_UNKNOWN` on, fail with ENOSYS.
 
 `landlock_program` is a second filter, only for ``landlock`` sandboxes.
 """
@@ -175,7 +174,7 @@ def program(machine: str) -> bytes:
 
 
 def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
-    """Returns the filter of calls that Landlock cannot control.
+    """Returns a filter that refuses calls that Landlock cannot control.
 
     The filter allows no sockets except pairs of connected UNIX sockets. There is no private network
     namespace, and Landlock up to ABI 7 controls neither datagrams nor UNIX sockets with paths, such
@@ -185,9 +184,9 @@ def landlock_program(machine: str, *, has_truncation_right: bool) -> bytes:
 
     Args:
         machine: The architecture.
-        has_truncation_right: Whether Landlock controls truncation. Without it, before ABI 3,
-            O_TRUNC without a write mode empties a file that may only be read, and the filter
-            refuses this. A filter cannot read the flags of openat2, so that call fails with ENOSYS.
+        has_truncation_right: Whether Landlock controls truncation (from ABI 3 on). If not, O_TRUNC
+            without a write mode would empty a file that may only be read; the filter refuses such
+            calls. A filter cannot read the flags of openat2, so openat2 then fails with ENOSYS.
     """
     rules = _rules(_SOCKET_CALLS, _EACCES) | _rules(_ATTRIBUTE_CALLS, _EOPNOTSUPP)
     rules["socketpair"] = (

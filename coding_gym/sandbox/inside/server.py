@@ -109,7 +109,7 @@ def _leave_host_as_root(uid: int, gid: int) -> None:
 
 
 def _serve(control: socket.socket, owner_pidfd: int, config: dict[str, Any]) -> None:
-    """Prepares the allow-list, then serves until the owner ends; returns in forks only."""
+    """Prepares the allow-list, then serves until the owner ends; raises `Forked` in forks."""
     sc.prctl(sc.PR_SET_PDEATHSIG, signal.SIGKILL)
     try:
         mounted_folders = _prepare()

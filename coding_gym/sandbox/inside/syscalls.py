@@ -122,8 +122,8 @@ class SetupError(Exception):
     Attributes:
         step: The attempted step, such as ``"mount the overlay"``.
         errno: The system's error number; 0 for other errors.
-        reason: The system's message, one line.
-        kind: The kind of the step.
+        reason: The message of the error, one line.
+        kind: The kind of the step; selects the error and the remedy in `setup_errors`.
     """
 
     def __init__(self, step: str, errno: int, reason: str, kind: StepKind = "") -> None:
@@ -215,7 +215,7 @@ def unmount(target: str) -> None:
 
 
 def restrict(path: str, flags: int, *, recursive: bool = True) -> None:
-    """Adds flags to a mount, and to all mounts below it."""
+    """Adds flags to a mount and, if ``recursive``, to all mounts below it."""
     attributes = struct.pack("4Q", flags, 0, 0, 0)
     depth = _AT_RECURSIVE if recursive else 0
     call("mount_setattr", _AT_FDCWD, path, depth, attributes, len(attributes))
@@ -294,10 +294,10 @@ def attach_tree(descriptor: int, target: str) -> None:
 
 
 def open_without_magic(path: str, flags: int, mode: int = 0) -> int:
-    """Opens a file as ``os.open`` does, but follows no links of ``/proc`` to open files.
+    """Opens a file as ``os.open`` does, but refuses magic links such as ``/proc/self/fd/3``.
 
-    With a path such as ``/proc/self/fd/3``, init would open the file of one of its descriptors, for
-    example a folder below a mount. Such a path raises OSError (ELOOP).
+    By such a link, init would open the file of one of its descriptors, for example a folder below
+    a mount. Such a path raises OSError (ELOOP).
     """
     how = struct.pack("3Q", flags, mode, _RESOLVE_NO_MAGIC_LINKS)
     try:

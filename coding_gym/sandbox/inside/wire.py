@@ -42,13 +42,13 @@ def receive(
 
     Args:
         channel: A stream socket.
-        max_body_bytes: A longer body is refused before it is read.
-        deadline: On the clock of ``time.monotonic``; None for no limit.
+        max_body_bytes: The maximum size of the body; a larger body is not read.
+        deadline: Time on the clock of ``time.monotonic``; None for no limit.
 
     Raises:
         EOFError: The other side closed the channel.
         TimeoutError: The deadline passed.
-        ProtocolError: The bytes are not a message, or its body is too long.
+        ProtocolError: The bytes are not a message, or the message is too long.
     """
     lengths = _receive_exactly(channel, _LENGTHS.size, deadline)
     text, body = _receive_rest(channel, lengths, max_body_bytes, deadline)

@@ -1,4 +1,4 @@
-"""Describes the visible part of a failure: the exception, its frames, and the names in them."""
+"""Describes a failure for an issue: the exception, its frames, and the names that they use."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def _scrubbed(value: BaseException, root: str) -> str:
 
 
 def _attributes(value: object) -> Iterable[object]:
-    """Returns the values of an object's attributes; () if code of the program prevents it."""
+    """Returns the values of an object's attributes; () if the program's ``__dict__`` raises."""
     try:
         return islice(dict.values(vars(value)), _MAX_ATTRIBUTES)
     except Exception:  # noqa: BLE001 - the program's `__dict__` can raise anything

@@ -181,8 +181,8 @@ def _limited(seconds: float) -> Iterator[None]:
     """Raises `TestTookTooLong` in a block that exceeds its limit, repeatedly until the block ends.
 
     Args:
-        seconds: Maximum processor seconds of the block. The block can also wait for this number of
-            wall-clock seconds plus one.
+        seconds: Maximum processor seconds of the block. A block that only waits is stopped after
+            this number of wall-clock seconds plus one, any other block after four times this sum.
     """
     idle_s = seconds + _SLACK_S
     end = time.monotonic() + _WALL_PER_CPU * idle_s

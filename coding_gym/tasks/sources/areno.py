@@ -1,6 +1,6 @@
 """Reads AReno's coding rows, which contain all files of the program and commands that test it.
 
-These rows have no gold patch and no hidden tests. If a row names pytest tests, these tests decide
+These rows have no gold patch and no ``test_patch``. If a row names pytest tests, these tests decide
 the grade; otherwise each command is a test: its id is the command, and exit code 0 means passed.
 
 The tests are in the tree, and no patch can change them; see

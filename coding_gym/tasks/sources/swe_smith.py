@@ -1,9 +1,9 @@
 """Reads rows of SWE-smith, in which ``patch`` introduces the bug into a project at one commit.
 
 The gold patch is therefore the reverse of ``patch``, and the base is the commit with the gold patch
-reversed. Rows have the first eight digits of the commit id; the argument ``repositories`` of
-`load_tasks` must name clones, which complete the id. Rows have no install commands; the commands
-here are the dataset's default.
+reversed. Rows have the first eight digits of the commit id; the full id is read from a clone, so
+the argument ``repositories`` of `load_tasks` must name clones. Rows have no install commands; the
+commands here are the dataset's default.
 """
 
 import re

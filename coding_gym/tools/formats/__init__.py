@@ -2,9 +2,9 @@
 
 A mark is the delimiter of a call, such as ``<tool_call>``. The readers parse JSON between marks
 (`json_calls`), XML-like tags (`tag_calls`) and Python-like calls (`python_calls`); ``bash_block``
-is one fenced block of bash. A response template of a Hugging Face tokenizer reads ``template``.
-``auto`` reads all rows of the table except ``bash_block`` and ``template``: each mark selects its
-row, and a call without marks must begin a line.
+is one fenced block of bash. For ``template``, a Hugging Face tokenizer's response template reads
+the reply. ``auto`` reads all rows except ``template`` and, unless the toolset adds it,
+``bash_block``: each mark selects its row, and a call without marks must begin a line.
 
 A mark without a readable call is a format error, and then no call of the reply runs. JSON must be
 valid; nothing is repaired. Calls inside reasoning are ignored.

@@ -20,8 +20,8 @@ class ParsedAction:
             the reasoning.
         error: The format error of an unreadable reply, in one line: the position, the rule and the
             expected form; otherwise "".
-        reasoning: The ``reasoning_content`` or ``reasoning`` of an OpenAI message, or the analysis
-            channel of Harmony; otherwise "".
+        reasoning: The reasoning of an OpenAI message, of a response template or of Harmony's
+            analysis channel; otherwise "".
     """
 
     calls: tuple[ToolCall, ...] = ()
@@ -60,8 +60,8 @@ class Format:
             group, the tool's name.
         head: Pattern of the text from the opening mark to the body, with the groups ``name`` and
             ``id`` if these precede the arguments.
-        closes: Pattern of the mark after the body, or "". After JSON the mark of the last call can
-            be missing, because servers remove stop strings.
+        closes: Pattern of the mark after the body, or "". After JSON this mark can be missing at
+            the end of the reply or before the next mark, because servers remove stop strings.
         section: Pattern of the marks around all calls.
         is_bare: Whether the format includes calls without a mark, at the start of a line.
         argument: Pattern of the tag that opens an argument, with the argument's name as the group.

@@ -39,7 +39,7 @@ def check_format(
     Raises:
         UnknownNameError: There is no such format.
         InvalidArgumentError: The format can call none of the tools, or the format is ``template``
-            and the tokenizer has no response template.
+            and the tokenizer has no response template that works.
     """
     row, tools = row_of(tool_format), KnownTools(schemas)
     if row.body == "template":
@@ -63,9 +63,9 @@ def explains_format(tool_format: str) -> bool:
 def system_prompt(
     toolset: "Toolset", tool_format: str = "auto", *, keeps_shell: bool = False
 ) -> str:
-    """Returns a policy's system prompt, which explains the tools and format (`explains_format`).
+    """Returns a policy's system prompt, with schemas and format if `explains_format` is true.
 
-    Tools that the format cannot call are omitted.
+    The schemas of tools that the format cannot call are omitted.
 
     Args:
         toolset: The tools of the policy.

@@ -1,4 +1,4 @@
-"""Reads calls written as JSON: between marks, in an OpenAI message, without marks, in channels."""
+"""Reads JSON calls between marks, without marks, in OpenAI messages, and in Harmony's channels."""
 
 import re
 from collections.abc import Mapping
@@ -38,10 +38,10 @@ def read_call(item: Any) -> ToolCall:
 
 
 def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
-    """Returns a call of a tool; the arguments are an object, or a string with its JSON.
+    """Returns a call of a tool; ``value`` has the arguments, as an object or as JSON text.
 
-    A call with an unreadable string, such as in a truncated reply, has an ``error``, which the
-    tool's result reports.
+    If the text cannot be read, for example in a truncated reply, the call has an ``error``, which
+    the tool's result reports.
     """
     if not isinstance(name, str) or not name:
         raise FormatError(f'"name" must be the name of a tool, got {name!r:.60}')
@@ -57,7 +57,7 @@ def named_call(name: Any, value: Any, call_id: str = "") -> ToolCall:
 
 
 def message_calls(message: Mapping[str, Any]) -> list[ToolCall]:
-    """Returns the calls of an OpenAI message; raises FormatError if the field is not a list.
+    """Returns the calls of an OpenAI message; raises FormatError if ``tool_calls`` is no list.
 
     An invalid entry becomes a call with an ``error`` and no name; then the parser rejects the whole
     reply.
@@ -115,7 +115,7 @@ def read_marked(row: Format, text: str, start: int, _tools: KnownTools) -> Piece
 
 
 def _values(text: str, first_value: Any, end: int) -> tuple[list[Any], int]:
-    """Returns ``first_value`` and the JSON values after it at ``end``, and the end of the last."""
+    """Returns ``first_value`` with the JSON values after it, and the end of the last value."""
     values = [first_value]
     while len(values) <= MAX_CALLS and (separator := _SEPARATOR.match(text, end)):
         if not text.startswith(("{", "["), separator.end()):
@@ -133,7 +133,7 @@ def _calls(values: list[Any]) -> list[ToolCall]:
 
 
 def read_bare(text: str, start: int, tools: KnownTools) -> Piece | None:
-    """Reads an OpenAI message, calls, or other JSON; returns None if the text is not JSON."""
+    """Reads a message, calls or other JSON; returns None for invalid JSON that mentions no call."""
     try:
         value, end = decode(text, start)
     except FormatError:

@@ -90,7 +90,7 @@ def checked(value: Any) -> Any:
     """Returns a value unchanged if JSON and UTF-8 can represent it.
 
     Raises:
-        FormatError: The value has a number that is not finite or a lone surrogate, is not
+        FormatError: The value has a lone surrogate or a number that is not finite, is not
             JSON-native, or is nested too deeply.
     """
     try:
@@ -124,7 +124,7 @@ def typed(text: str, schema: Mapping[str, Any]) -> Any:
 
     The text is returned unchanged if the schema allows strings or has no type. Otherwise the text
     is parsed as JSON, or as Python's True, False or None; invalid text is returned unchanged, and
-    the tool refuses its type.
+    the tool then refuses the argument.
     """
     kinds = kinds_of(schema)
     if not kinds or "string" in kinds:

@@ -79,7 +79,7 @@ class ReplyParser:
                 tools can be unknown.
 
         Raises:
-            InvalidArgumentError: The tokenizer has no response template.
+            InvalidArgumentError: The tokenizer has no response template that works.
         """
         text = text if text.isascii() else well_formed(text)
         row = self.row if calls is None else FORMATS["openai"]
@@ -107,7 +107,7 @@ class ReplyParser:
         New ids have nine letters and digits, as Mistral's chat templates require.
         """
         if len(parsed.calls) > MAX_CALLS:
-            raise FormatError(f"there are {len(parsed.calls)} calls, more than {MAX_CALLS}")
+            raise FormatError(f"at most {MAX_CALLS} calls are allowed, got {len(parsed.calls)}")
         if not parsed.calls and not parsed.text.strip():
             raise FormatError(_EMPTY)
         ids, calls = set(used_ids), []
@@ -152,8 +152,8 @@ def _marks(names: tuple[str, ...]) -> re.Pattern[str]:
 class _Scan:
     """Reads one reply from mark to mark.
 
-    Calls in reasoning are ignored. If the chat template writes the first opening mark, the reply
-    begins with reasoning without this mark.
+    Calls in reasoning are ignored. If the chat template writes the opening mark of reasoning, the
+    reply begins with reasoning without this mark.
 
     Args:
         text: The reply.
@@ -195,7 +195,7 @@ class _Scan:
         return self._result()
 
     def _skip_reasoning(self, mark: re.Match[str]) -> None:
-        """Moves to the end of the reasoning that a mark opens, or behind a closing mark."""
+        """Moves to the end of the reasoning that a mark opens, or past a closing mark."""
         start, end = mark.span()
         is_first = not self.thought
         if closing := _CLOSING_OF.get(mark[0]):
@@ -211,7 +211,7 @@ class _Scan:
             self.position = end
 
     def _read_mark(self, mark: re.Match[str]) -> int:
-        """Reads the call or text at a mark; returns the position after it."""
+        """Reads the call or text at a mark; returns the position after the call or text."""
         name, start = mark.lastgroup or "", mark.start()
         if name == "stray_":
             raise FormatError.at(f"{mark[0]} is outside a call of the format", self.text, start)

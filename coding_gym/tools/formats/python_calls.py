@@ -1,6 +1,6 @@
 """Reads Python-like calls, ``edit(path="a.py")``, and Gemma's calls, ``call:edit{path:…}``.
 
-Tokens are converted to JSON, whose decoder checks the grammar; only string literals are evaluated.
+Lexical tokens become JSON, whose decoder checks the grammar; only string literals are evaluated.
 An invalid escape is an error, as in JSON.
 """
 
@@ -36,7 +36,7 @@ _CLOSERS = {"(": (")", "]"), "[": ("]", "]"), "{": ("}", "}")}
 
 @cache
 def _tokens(*, is_gemma: bool) -> re.Pattern[str]:
-    """Returns the pattern of a token of Python, or of Gemma."""
+    """Returns the pattern of a lexical token in Python-like calls, or in Gemma's calls."""
     if is_gemma:
         string = rf"{re.escape(_QUOTE)}(?P<text>.*?){re.escape(_QUOTE)}"
         call, key = rf"call\s*:\s*(?P<call>{_NAME})\s*\{{", rf"(?P<key>{_NAME})\s*:"
@@ -49,7 +49,7 @@ def _tokens(*, is_gemma: bool) -> re.Pattern[str]:
 def _read_calls(text: str, position: int, *, is_gemma: bool = False) -> tuple[list[ToolCall], int]:
     """Returns the calls of a list, or a single call as a list, and the position after them.
 
-    A call in a list can also be an object, as models of LFM2 write it on request.
+    A call in a list can also be a JSON object, as LFM2 models write it on request.
     """
     start = position
     parts: list[str] = []  # pieces of the calls' JSON text

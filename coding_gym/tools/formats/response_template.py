@@ -46,7 +46,7 @@ def open_parser(tokenizer: "Tokenizer | None", schemas: Sequence[Mapping[str, An
 def read_template(
     text: str, schemas: Sequence[Mapping[str, Any]], tokenizer: "Tokenizer | None"
 ) -> ParsedAction:
-    """Reads a reply by the tokenizer's response template.
+    """Reads a reply with the tokenizer's response template.
 
     Raises:
         FormatError: The reply does not fit the template, or a call in it is truncated.

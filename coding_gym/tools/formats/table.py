@@ -16,7 +16,7 @@ AUTO = "auto"
 
 
 def _invoke(name: str, prefix: str, section: str) -> Format:
-    """Returns a row of the tags ``invoke`` and ``parameter``, whose names begin with ``prefix``."""
+    """Returns a row for the tags ``<prefix>invoke`` and ``<prefix>parameter``."""
     space = " ?" if prefix.endswith("｜") else ""
     tag = re.escape(prefix).replace("｜", "[｜|]") + space
     return Format(
