@@ -8,7 +8,7 @@ from typing import Any
 from coding_gym.errors import InvalidArgumentError, InvalidTaskError
 from coding_gym.task import GitTree, ImageTree, Task, default_url
 from coding_gym.tasks.rows import read_jsonl
-from coding_gym.tasks.task_row import EnvironmentRow, parse, row_error
+from coding_gym.tasks.task_row import EnvironmentRow, parse, row_error, without_excluded_tests
 
 # The path of the project in images of SWE-bench, SWE-Gym and similar datasets.
 _TESTBED = "/testbed"
@@ -81,22 +81,15 @@ def with_environment(task: Task, entry: EnvironmentRow | None) -> Task:
     if entry is None:
         return task
     values = {key: value for key, value in entry.values.items() if value != ""}
-    excluded_tests = tuple(dict.fromkeys(task.excluded_tests + values.get("excluded_tests", ())))
-    fail_to_pass = tuple(t for t in task.fail_to_pass if t not in excluded_tests)
-    if task.fail_to_pass and not fail_to_pass:
-        raise InvalidTaskError(
-            f"task {task.task_id}: excluded_tests must keep at least one test of FAIL_TO_PASS, but "
-            f"excludes all {len(task.fail_to_pass)}; exclude the task with task_ids"
-        )
     if entry.image_path:
         values.setdefault("interpreter", "image")
         if isinstance(task.tree, GitTree) and task.tree.repository == default_url(task.repo):
             values["tree"] = ImageTree(task.tree.reverse_patch)
     if entry.install_commands is None and replace(task, **values).is_in_image:
         values["install_commands"] = ()
-    values |= {"excluded_tests": excluded_tests, "fail_to_pass": fail_to_pass}
-    values["pass_to_pass"] = tuple(t for t in task.pass_to_pass if t not in excluded_tests)
-    new_task = replace(task, **values)
+    excluded_tests = task.excluded_tests + values.get("excluded_tests", ())
+    values["excluded_tests"] = tuple(dict.fromkeys(excluded_tests))
+    new_task = without_excluded_tests(replace(task, **values), f"task {task.task_id}")
     if problem := new_task.image_problem():
         raise row_error({}, f"task {task.task_id}", *problem)
     return new_task

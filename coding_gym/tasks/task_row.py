@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping
 from contextlib import suppress
+from dataclasses import replace
 from typing import Annotated, Any, TypeVar
 from urllib.parse import quote
 
@@ -188,7 +189,7 @@ def read_task(row: Row, position: str = "", *, is_closed: bool = False) -> Task:
     values = {key: value for key, value in model.values.items() if key not in _TREE_FIELDS}
     if model.image_path:
         values.setdefault("interpreter", "image")
-    task = Task(tree=tree, **values)
+    task = without_excluded_tests(Task(tree=tree, **values), row_label(row, position))
     if problem := task.image_problem():
         raise row_error(row, position, *problem)
     if task.impossible_test and task.impossible_test not in task.fail_to_pass:
@@ -196,6 +197,24 @@ def read_task(row: Row, position: str = "", *, is_closed: bool = False) -> Task:
     if isinstance(tree, GitTree) and not task.base_commit:
         raise row_error(row, position, "base_commit", "is missing; a git repository needs it")
     return task
+
+
+def without_excluded_tests(task: Task, label: str) -> Task:
+    """Returns the task with no excluded test in ``fail_to_pass`` and ``pass_to_pass``.
+
+    Raises:
+        InvalidTaskError: All fail-to-pass tests are excluded; the message begins with ``label``.
+    """
+    fail_to_pass, pass_to_pass = (
+        tuple(test for test in tests if test not in task.excluded_tests)
+        for tests in (task.fail_to_pass, task.pass_to_pass)
+    )
+    if task.fail_to_pass and not fail_to_pass:
+        raise InvalidTaskError(
+            f"{label}: excluded_tests must keep at least one test of FAIL_TO_PASS, but excludes "
+            f"all {len(task.fail_to_pass)}; exclude the task with task_ids"
+        )
+    return replace(task, fail_to_pass=fail_to_pass, pass_to_pass=pass_to_pass)
 
 
 def parse(model: type[_Model], row: Row, position: str, *, is_closed: bool = False) -> _Model:

@@ -178,8 +178,16 @@ def test_entries_of_environments_override_fields_of_rows(tmp_path):
 )
 def test_id_of_a_test_is_read_without_a_leading_dot(runner, test, read):
     row = {**ROW, "runner": runner, "FAIL_TO_PASS": [test], "impossible_test": test}
-    task = loaded(row | {"excluded_tests": [test]})
-    assert (task.fail_to_pass, task.impossible_test, *task.excluded_tests) == ((read,), read, read)
+    task = loaded(row | {"excluded_tests": [f"{test}2"]})
+    assert (task.fail_to_pass, task.impossible_test) == ((read,), read)
+    assert task.excluded_tests == (f"{read}2",)
+
+
+def test_excluded_tests_of_a_row_are_not_expected() -> None:
+    task = loaded(ROW | {"excluded_tests": [TESTS[0], TESTS[2]]})
+    assert (task.fail_to_pass, task.pass_to_pass) == ((TESTS[1],), (TESTS[3],))
+    message = refusal([ROW | {"excluded_tests": TESTS[:2]}])
+    assert message.startswith("row 1 (owner__name-1): excluded_tests must keep at least one test")
 
 
 @pytest.mark.parametrize(
