@@ -28,6 +28,7 @@ MAX_LINE_CHARS = 100
 SKIPPED = {"node_modules", "__pycache__", "venv", "site-packages", "dist", "build"}
 # Uses of these names rarely refer to a definition of the project.
 COMMON = frozenset(name for kind in (str, bytes, list, dict, set) for name in dir(kind))
+_TEST = re.compile(r"(?:^|[/_])tests?[/_.]|conftest")
 LINE_END = re.compile(r"\r\n|\r|\n")  # the line ends of Python source
 SCOPES = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)
 
@@ -83,7 +84,7 @@ def ranked(all_definitions: list[Definition], names: dict[str, set[str]]) -> lis
     num_definers = Counter(name for _, name in {(d.path, d.name) for d in all_definitions})
 
     def rank(d: Definition) -> tuple[bool, float, Definition]:
-        is_minor = d.name in COMMON or d.name.startswith("_") or "test" in d.path
+        is_minor = d.name in COMMON or d.name.startswith("_") or bool(_TEST.search(d.path))
         num_users = num_files_with[d.name] - (d.name in names[d.path])
         return is_minor, -num_users / num_definers[d.name], d
 

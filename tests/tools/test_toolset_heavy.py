@@ -35,6 +35,16 @@ def test_the_map_lists_the_most_used_definitions_first(scene: Scene) -> None:
     assert rows.index("shop/cart.py:") < rows.index("tests/test_cart.py:")
 
 
+def test_the_map_ranks_tests_last_by_parts_of_paths(scene: Scene) -> None:
+    for path in ("latest.py", "a/contest/b.py", "a/test_b.py", "tests/c.py", "conftest.py"):
+        scene.sandbox.write_file(path, b"def helper_of_a_path():\n    pass\n")
+    files = [row[:-1] for row in scene.reply("repo_map").split("\n") if row.endswith(".py:")]
+    assert files == [
+        *("shop/money.py", "shop/cart.py", "a/contest/b.py", "latest.py"),
+        *("a/test_b.py", "conftest.py", "tests/c.py", "tests/test_cart.py"),
+    ]
+
+
 def test_the_map_is_limited_to_paths_and_length(scene: Scene) -> None:
     tests = scene.reply("repo_map", paths=["./tests/"])
     assert "test_total" in tests
