@@ -137,8 +137,7 @@ def environment_factory(
             cannot be used, or a tool cannot be a method.
     """
     refuse_sampler(env_kwargs)
-    if "tool_format" in env_kwargs:
-        raise InvalidArgumentError("TRL parses the calls of its policy; omit tool_format")
+    _refuse_tool_format(env_kwargs)
     tokens = CONTROL_TOKENS if processing_class is None else control_tokens(processing_class)
     make = partial(_make, tokens, deepcopy(list(wrappers)), deepcopy(env_kwargs))
     make()._session.close()  # raises errors now, not in the trainer
@@ -159,10 +158,16 @@ def prompt_rows(tasks: Any = "bundled", **episode: Any) -> list[dict[str, Any]]:
         InvalidArgumentError, UnknownTaskError, InvalidTaskError, UnknownNameError: An argument
             cannot be used.
     """
+    _refuse_tool_format(episode)
     config = EpisodeConfig.from_config(tasks=tasks, tool_format=_FORMAT, **episode)
     system = {"role": "system", "content": config.system_prompt}
     prompt = [system, {"role": "user", "content": INSTRUCTION}]
     return [{"prompt": deepcopy(prompt), "task_id": task.task_id} for task in config.tasks]
+
+
+def _refuse_tool_format(arguments: Mapping[str, Any]) -> None:
+    if "tool_format" in arguments:
+        raise InvalidArgumentError("TRL parses the calls of its policy; omit tool_format")
 
 
 def _make(

@@ -26,6 +26,7 @@ from coding_gym.agents.model_errors import ModelError, PromptTooLongError
 from coding_gym.agents.player import Complete, LiveEpisode, Player
 from coding_gym.calls import ModelCall
 from coding_gym.episode import EpisodeConfig
+from coding_gym.errors import InvalidArgumentError
 from coding_gym.optional import missing_extra
 from coding_gym.rollout.runner import Runner
 from coding_gym.text.tokenizers import get_tokenizer
@@ -58,7 +59,7 @@ class RepairAgentLoop(AgentLoopBase):
         *args, **kwargs: The arguments of verl's agent loops.
 
     Raises:
-        InvalidArgumentError, UnknownNameError: The harness cannot be used.
+        InvalidArgumentError, UnknownNameError: ``env`` or the harness cannot be used.
     """
 
     def __init__(
@@ -66,6 +67,10 @@ class RepairAgentLoop(AgentLoopBase):
     ) -> None:
         super().__init__(*args, **kwargs)
         self._settings: Any = OmegaConf.to_container(OmegaConf.create(env or {}), resolve=True)
+        if "tokenizer" in self._settings:
+            raise InvalidArgumentError(
+                "episodes use the trainer's tokenizer; omit tokenizer in env"
+            )
         self._settings["tokenizer"] = f"hf:{self.tokenizer.name_or_path}"
         self._harness = get_harness(harness) if harness else None
 

@@ -145,6 +145,11 @@ def test_the_factory_checks_its_arguments(arguments: Any, error: type[Exception]
         environment_factory(**arguments)
 
 
+def test_prompt_rows_refuse_a_tool_format() -> None:
+    with pytest.raises(InvalidArgumentError, match="tool_format"):
+        prompt_rows(tool_format="hermes")
+
+
 def test_prompt_rows_hold_a_task_but_not_the_report(tiny_row: dict[str, Any]) -> None:
     (row,) = prompt_rows([tiny_row])
     assert [message["role"] for message in row["prompt"]] == ["system", "user"]

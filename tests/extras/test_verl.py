@@ -221,3 +221,5 @@ def test_invalid_arguments_are_named(play: Play) -> None:
         play(max_truns=3)
     with pytest.raises(Exception, match="sampler"):
         play(sampler="shuffled")
+    with pytest.raises(Exception, match="omit tokenizer"):
+        play(tokenizer="hf:other")
