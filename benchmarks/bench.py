@@ -125,7 +125,7 @@ def table(figures: Sequence[Figure]) -> str:
     group = ""
     for figure in figures:
         title, group = ("" if figure.group == group else figure.group), figure.group
-        ratio = "" if figure.ratio is None else f"{figure.ratio:.3g}"
+        ratio = "" if figure.ratio is None else _number(figure.ratio)
         lines.append(f"| {title} | {figure.name} | {_value(figure)} | {ratio} |")
     return "\n".join(lines)
 
@@ -144,8 +144,11 @@ def overview(figures: Sequence[Figure]) -> str:
 def _value(figure: Figure) -> str:
     if figure.value is None:
         return "absent"
-    digits = f"{figure.value:,.0f}" if figure.value >= 1000 else f"{figure.value:.3g}"
-    return f"{digits} {figure.unit}"
+    return f"{_number(figure.value)} {figure.unit}"
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 999.5 else f"{value:.3g}"
 
 
 def write_pages(figures: Sequence[Figure]) -> None:

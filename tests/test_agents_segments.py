@@ -1,6 +1,7 @@
 """Samples from recorded requests, and prompts from the requests of harnesses."""
 
 import asyncio
+import gc
 import json
 import tracemalloc
 from collections.abc import Mapping, Sequence
@@ -227,9 +228,11 @@ def test_past_prompts_take_little_memory() -> None:
     prompt = list(range(1000, 21_000))
     user: Message = {"role": "user", "content": "Go on."}
     requests = [[user] * number for number in range(1, 31)]
+    captured(lambda number: message("Hm.", ids=([1], [number])), requests[:1])  # imports modules
     tracemalloc.start()
     try:
         record = captured(lambda number: message("Hm.", ids=(prompt, [number])), requests)
+        gc.collect()
         num_bytes, _ = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

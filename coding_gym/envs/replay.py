@@ -73,6 +73,6 @@ def resume_from(env: gym.Env[Any, Any], trajectory: Trajectory, turn: int) -> Re
         if terminated or truncated:
             raise EpisodeError(
                 f"the replay ended in turn {number} of {turn} ({info['stop_reason']}); "
-                f"first turn that differs: {first_difference}"
+                f"first turn that differs: {first_difference or 'none'}"
             )
     return Resumed(observation, info, first_difference)

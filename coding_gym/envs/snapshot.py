@@ -305,7 +305,8 @@ def _read_file(path: Path) -> tuple[dict[str, Any], bytes]:
                 )
             for name, kind in _TYPES.items():
                 if not isinstance(document[name], kind):
-                    raise ValueError(f"{name} must be {kind}, got {document[name]!r:.80}")
+                    kind_name = getattr(kind, "__name__", kind)
+                    raise ValueError(f"{name} must be {kind_name}, got {document[name]!r:.80}")
             if document["sampler"].keys() != {"name", "state"}:
                 raise ValueError("sampler must have a name and a state")
             PCG64().state = document["np_random"]  # the generator of Gymnasium's envs

@@ -22,7 +22,7 @@ def number(value: float | None) -> str:
     """Returns a number with three significant digits, from 1000 on as an integer; "-" for None."""
     if value is None:
         return "-"
-    return f"{value:,.0f}" if abs(value) >= 1000 or value % 1 == 0 else f"{value:.3g}"
+    return f"{value:,.0f}" if abs(value) >= 999.5 or value % 1 == 0 else f"{value:.3g}"
 
 
 def percent(value: float) -> str:

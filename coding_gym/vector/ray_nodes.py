@@ -79,7 +79,9 @@ class RayNodes:
             try:
                 self.ray.init(address=address, log_to_driver=False, logging_level="ERROR")
             except (ConnectionError, ValueError) as problem:
-                raise InvalidArgumentError(f"no Ray cluster at {address!r}: {problem}") from None
+                raise InvalidArgumentError(
+                    f"address must be that of a Ray cluster, got {address!r}: {problem}"
+                ) from None
 
     def start(self, task: Task, index: int, function: Callable[[Any], Any]) -> tuple[Node, Any]:
         """Starts an episode on the node from `place`, or on another node if that node is lost.

@@ -145,7 +145,9 @@ class PytestLayers:
 def _copy(dist: Distribution, site: Path) -> None:
     """Copies a distribution's files, except commands and byte code."""
     if not dist.files:
-        raise TemplateError(f"{dist.name} has no list of its files; reinstall it with pip")
+        raise TemplateError(
+            f"{dist.name} has no list of its files; run: pip install --ignore-installed {dist.name}"
+        )
     files = {
         str(file): Path(str(file.locate())).resolve()  # some installers make links
         for file in dist.files

@@ -213,8 +213,8 @@ def find_user(name_or_id: str, read: Callable[[str], bytes]) -> ImageUser:
         gid = groups[0] if groups else group
     if not (_is_id(uid) and _is_id(gid)):
         raise InvalidArgumentError(
-            f"the image's user must be in its /etc/passwd and /etc/group, got {name_or_id!r}; "
-            "correct USER in the image"
+            f"the image's user must be a number or a name in its /etc/passwd and /etc/group, got "
+            f"{name_or_id!r}; correct USER in the image"
         )
     return ImageUser(int(uid), int(gid), "root" if int(uid) == 0 else name)
 
