@@ -27,9 +27,9 @@ class Completion(str):
 
     Raises:
         InvalidArgumentError: The numbers of ids and log-probabilities differ, a log-probability is
-            not finite, or a call is not a `ToolCall` whose arguments Python's ``json`` can write.
-            Calls with empty names, NaN, infinity or deep nesting, which models can write, are
-            accepted; ``step`` reports them as format errors.
+            not finite, or a call is not a `ToolCall` or has arguments that are not JSON.
+            Models can produce calls with empty names, NaN, infinity or deep nesting: these are
+            accepted here, and ``step`` reports them as format errors.
     """
 
     __slots__ = (

@@ -179,7 +179,7 @@ class Session:
         """Ends a running episode and grades the tree; does nothing after the end.
 
         Args:
-            why: The reason, for the record.
+            why: The reason, which the trajectory records.
         """
         if not self.ended:
             self.step(Stop(why))

@@ -1,4 +1,4 @@
-"""Harnesses: command-line agents as data, and the agent that runs a harness in the sandbox.
+"""Harnesses (command-line agents, which TOML files describe) and the player that runs them.
 
 A harness is a TOML file with packages, a command, environment variables and files:
 
@@ -14,8 +14,8 @@ A harness is a TOML file with packages, a command, environment variables and fil
     ".my-agent/settings.json" = '{"telemetry": false}'
 
 The command, the variables and the files can contain ``{base_url}``, ``{api_key}`` and ``{model}``;
-the command must contain ``{problem}``. The sandbox can connect only to the capture endpoint
-(`coding_gym.agents.capture`), which forwards the requests of the harness to the model.
+in the command, the problem statement replaces ``{problem}``. The sandbox can connect only to the
+capture endpoint (`coding_gym.agents.capture`), which forwards the harness's requests to the model.
 """
 
 import logging

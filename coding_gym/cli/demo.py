@@ -27,7 +27,7 @@ NUM_TASKS = 12
 
 
 def demo() -> None:
-    """Repair 12 bundled tasks with an agent without a model; print each turn of the first task."""
+    """Repair 12 bundled tasks with an agent that uses no model; print the first task's turns."""
     console = terminal()
     config = EpisodeConfig.from_config(tasks="bundled")
     first_task, *further_tasks = _easiest(config.tasks)

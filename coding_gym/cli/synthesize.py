@@ -87,7 +87,7 @@ def synthesize_tasks(
 
     progress = _make_and_write(make, out, num_tasks)
     console = terminal()
-    console.print(f"{len(progress.tasks)} of {num_tasks} tasks in {out}")
+    console.print(f"{out} contains {len(progress.tasks)} tasks; {num_tasks} were requested")
     console.print(f"check them:  coding-gym validate {shlex.quote(str(out))}")
 
 

@@ -133,8 +133,8 @@ class EnvSnapshot:
         spec = core.config.template(task).spec
         if document["spec"] != spec_digest(spec):
             raise InvalidArgumentError(
-                f"the snapshot {path} needs a sandbox with the same spec and layers; use an env "
-                "with the settings and the task of the snapshot"
+                f"the snapshot {path} was saved with another Python, image or version of "
+                "coding_gym, or other files of the environment; load the snapshot with those"
             )
         files = Snapshot(backend=document["backend"], spec=spec, data=data)
         episode = EpisodeSnapshot.from_json(document["episode"] | {"task": task, "files": files})
@@ -314,4 +314,6 @@ def _read_file(path: Path) -> tuple[dict[str, Any], bytes]:
     except FileNotFoundError:
         raise InvalidArgumentError(f"the snapshot {path} does not exist") from None
     except (BadZipFile, EOFError, RuntimeError, ValueError, LookupError, TypeError) as problem:
-        raise InvalidArgumentError(f"{path} is not a snapshot of an env: {problem}") from problem
+        raise InvalidArgumentError(
+            f"{path} cannot be read as a snapshot of an env: {problem}"
+        ) from problem

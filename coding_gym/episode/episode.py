@@ -209,10 +209,10 @@ class Episode:
             )
 
     def restore(self, snapshot: EpisodeSnapshot) -> None:
-        """Starts the episode from a snapshot, instead of `start`.
+        """Starts the episode from a snapshot; call this method instead of `start`.
 
         The config must equal the config of the snapshot's episode. If the sandbox cannot be opened,
-        the episode has no sandbox, as after `start`.
+        the first `step` ends the episode with ``SANDBOX_ERROR``, as for `start`.
 
         Args:
             snapshot: A snapshot of an episode of this task.

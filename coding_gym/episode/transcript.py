@@ -22,8 +22,8 @@ _CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")  # characters that contr
 def assistant_message(action: str, parsed: ParsedAction) -> Message:
     """Returns the policy's reply as a message in OpenAI's form.
 
-    ``content`` is the text without the calls. Ids and argument strings of a reply in OpenAI's form
-    are not changed.
+    ``content`` is the text without the calls. If the reply has OpenAI's form, the message has its
+    call ids and argument strings, unchanged.
     """
     # A plain-text reply keeps the white space at the ends of the text.
     content = action if parsed.text == action.strip() else parsed.text

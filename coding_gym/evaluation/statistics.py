@@ -74,13 +74,13 @@ def wilson_interval(rate: float, num_trials: float, z: float) -> tuple[float, fl
 def rate_estimate(values: Values, num_attempts: int) -> Estimate:
     """Returns the mean of one rate per task, with Wilson's interval for clustered trials.
 
-    The effective number of trials is rate * (1 - rate) / std_error², at most ``num_attempts``; if
-    the rate is 0 or 1, the number is n, the number of tasks. The critical value is the quantile of
-    Student's t distribution with n - 1 degrees of freedom.
+    The effective number of trials is rate * (1 - rate) / std_error², at most ``num_attempts``. If
+    the rate is 0 or 1, the effective number is the number of tasks, n. The critical value is the
+    quantile of Student's t distribution with n - 1 degrees of freedom.
 
     Simulated coverage of the 95 % interval (30 to 500 tasks, 1 to 8 attempts) is 93 to 97 % if at
     least ten tasks succeed and ten fail, and 93 to 98 % if at least five succeed and five fail.
-    Otherwise coverage can be as low as 88 % for a rate, and 83 % for pass@4.
+    Otherwise coverage can be as low as 88 % for pass@1, and 83 % for pass@4.
 
     Args:
         values: One value from 0 to 1 per task, shape (num_tasks,).

@@ -28,7 +28,7 @@ _COMPARISON_BUGS = {("<", ">"), ("<=", ">="), ("==", "!="), ("in", "not in"), ("
 
 
 def compare(site: Site) -> Iterator[Change]:
-    """Replaces a comparison operator."""
+    """Yields changes that each replace one comparison operator."""
     for node in site.nodes():
         if not isinstance(node, ast.Compare):
             continue

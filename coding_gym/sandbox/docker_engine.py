@@ -145,7 +145,9 @@ class DaemonImage(NamedTuple):
 
 
 def inspect(engine: Engine, name: str, unprivileged: tuple[int, int]) -> DaemonImage:
-    """Returns an image of the daemon, from a cache; ``unprivileged`` replaces root as its user.
+    """Returns an image of the daemon; root as its user is replaced by ``unprivileged``.
+
+    The result is cached.
 
     Raises:
         InvalidArgumentError: The image's user is not in its /etc/passwd.

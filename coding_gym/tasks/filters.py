@@ -42,7 +42,7 @@ def filter_tasks(
 
     Raises:
         UnknownTaskError: An id does not exist, or no task is in the splits.
-        InvalidTaskError: An id does not exist, and a refused row has no readable id.
+        InvalidTaskError: An id was not found, and a refused row without readable id may have it.
         InvalidArgumentError: An argument is neither text nor a list of at least one text.
     """
     if task_ids is not None:

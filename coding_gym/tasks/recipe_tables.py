@@ -1,7 +1,7 @@
 """The installation tables of SWE-bench's harness, read once in a sandbox and cached.
 
-Version 4.1.0 of the ``swebench`` package is the last release with these tables. The environment of
-a separate task has the package without dependencies, so the package never runs in this process.
+Version 4.1.0 of the ``swebench`` package is the last release with these tables. A task made only
+for this purpose installs the package, without dependencies, and a sandbox reads the tables.
 """
 
 import json

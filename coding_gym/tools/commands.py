@@ -70,7 +70,9 @@ def command_report(result: ExecResult, context: ToolContext, max_chars: int) -> 
 
 
 def elided(output: str, max_chars: int) -> str:
-    r"""Returns the head and the tail of a text, with the number of omitted characters between them.
+    r"""Returns the head and the tail of a text that is longer than ``max_chars``.
+
+    Between them is the number of omitted characters.
 
     >>> elided("abcdefgh", 4)
     'ab\n[... 4 characters omitted ...]\ngh'

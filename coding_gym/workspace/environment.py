@@ -47,11 +47,11 @@ class Environments:
     timeout_s: float
 
     def key(self, task: Task, interpreter: Interpreter) -> str:
-        """Returns the key of a task's environment: a short digest, equal for tasks that share it.
+        """Returns the key of a task's environment; tasks with equal keys share the environment.
 
         The key includes a digest of the tree in which the commands run, so a row with false
-        metadata cannot supply the environment of other rows. Rows of the same version share a key
-        if they name the same ``environment_setup_commit``.
+        metadata cannot build the environment that other rows use. This is the tree at
+        ``environment_setup_commit``, or else at the base commit.
         """
         source = task.tree.repository if isinstance(task.tree, GitTree) else ""
         return content_key(

@@ -111,9 +111,9 @@ class ShapedReward(
         if total >= 1:
             terms = ", ".join(f"{name} {bound:.3g}" for name, bound in bounds.items())
             raise InvalidArgumentError(
-                "the weights of all parts, each times the range of its reward, must sum to less "
-                "than 1, so that a resolved episode earns more than an unresolved episode, "
-                f"got {total:.3g} ({terms}); lower some weights"
+                "the absolute weights of all parts, each times the range of its reward, must sum "
+                "to less than 1, so that a resolved episode earns more than an unresolved episode, "
+                f"got {total:.3g} ({terms}); use weights closer to 0"
             )
 
     def reset(
@@ -144,8 +144,8 @@ class ShapedReward(
         for name, problem in problems.items():
             if problem:
                 raise InvalidTaskError(
-                    f"task {task.task_id} has no reward {name!r}: {problem}; remove the part, or "
-                    "select other tasks with task_ids"
+                    f"reward {name!r} cannot be computed for task {task.task_id}: {problem}; "
+                    "remove this part, or select other tasks with task_ids"
                 )
 
     def step(self, action: ActType) -> tuple[ObsType, SupportsFloat, bool, bool, dict[str, Any]]:

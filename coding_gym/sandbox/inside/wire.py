@@ -78,7 +78,7 @@ def _receive_rest(
     """Returns the header and body that follow the lengths of a message."""
     header_size, body_size = _LENGTHS.unpack(lengths)
     if header_size > MAX_HEADER_BYTES or body_size > max_body_bytes:
-        raise ProtocolError(f"a message of {header_size} + {body_size} bytes is too long")
+        raise ProtocolError(f"header of {header_size} or body of {body_size} bytes is too long")
     header = _receive_exactly(channel, header_size, deadline)
     return header, _receive_exactly(channel, body_size, deadline)
 

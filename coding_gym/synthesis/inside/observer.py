@@ -116,7 +116,7 @@ class Observer:
 
     @pytest.hookimpl(hookwrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, Any, None]:
-        """Records the lines of one test, and whether it uses randomness."""
+        """Records the lines that run during one test, and whether the test changes `random`."""
         self._current = self._name(item.nodeid)
         before = random.getstate()
         if self._tracer is not None:
