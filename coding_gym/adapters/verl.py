@@ -68,9 +68,7 @@ class RepairAgentLoop(AgentLoopBase):
         super().__init__(*args, **kwargs)
         self._settings: Any = OmegaConf.to_container(OmegaConf.create(env or {}), resolve=True)
         if "tokenizer" in self._settings:
-            raise InvalidArgumentError(
-                "episodes use the trainer's tokenizer; omit tokenizer in env"
-            )
+            raise InvalidArgumentError("omit tokenizer: episodes use the tokenizer of verl")
         self._settings["tokenizer"] = f"hf:{self.tokenizer.name_or_path}"
         self._harness = get_harness(harness) if harness else None
 

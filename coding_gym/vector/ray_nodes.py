@@ -78,10 +78,8 @@ class RayNodes:
         if self._owns_connection:
             try:
                 self.ray.init(address=address, log_to_driver=False, logging_level="ERROR")
-            except (ConnectionError, ValueError) as problem:
-                raise InvalidArgumentError(
-                    f"address must be that of a Ray cluster, got {address!r}: {problem}"
-                ) from None
+            except (ConnectionError, ValueError) as error:
+                raise InvalidArgumentError(f"no cluster at address={address!r}: {error}") from None
 
     def start(self, task: Task, index: int, function: Callable[[Any], Any]) -> tuple[Node, Any]:
         """Starts an episode on the node from `place`, or on another node if that node is lost.
