@@ -61,7 +61,7 @@ def _plan(checked: CheckedRuns, rng: Random) -> Plan:
     if not stable:
         return Plan()
     graded_tests = [*stable, *(test for test in unstable if test in task.fail_to_pass)]
-    reached = reached_checks(checked, graded_tests, runs[-1])
+    reached = reached_checks(checked, graded_tests, runs[1:])
     candidates = CandidateFinder(checked, reached, rng).find()
     candidates = [units for units in candidates if not {*units[0].tests} <= {*unstable}]
     choice = UnitChoice(checked, reached, candidates, stable, rng)

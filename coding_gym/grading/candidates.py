@@ -17,19 +17,20 @@ _MAX_CANDIDATES = 8  # for one check or row
 
 
 def reached_checks(
-    runs: CheckedRuns, tests: Sequence[str], run: TestRun
+    runs: CheckedRuns, tests: Sequence[str], results: Sequence[TestRun]
 ) -> dict[str, tuple[int, ...]]:
-    """Returns the numbers of the checks that each test reaches.
+    """Returns the numbers of the checks that each test always reaches.
 
     Args:
         runs: The checks of the tests.
         tests: The tests.
-        run: A run of the original checks, whose report has the numbers. If the runner records no
-            checks, the numbers come from the source of the tests.
+        results: Runs of the original checks, whose reports have the numbers. If the runner records
+            no checks, the numbers come from the source of the tests.
     """
     if runs.is_recorded:
-        reports = runs.reports(run)
-        return {test: tuple(sorted(reports.get(test, ()))) for test in tests}
+        reports = [runs.reports(run) for run in results]
+        numbers = {test: [{*report.get(test, ())} for report in reports] for test in tests}
+        return {test: tuple(sorted(set.intersection(*numbers[test]))) for test in tests}
     numbers_by_id: dict[str, set[int]] = {}
     for function, checks in runs.checks_by_function().items():
         numbers_by_id |= {id_: {*checks} for id_ in function.ids}
@@ -92,8 +93,7 @@ class CandidateFinder:
         all_tests = (test for number in checks for test in self._tests_by_check.get(number, ()))
         tests = [t for t in dict.fromkeys(all_tests) if function.rows.get(t) == row]
         node, outputs = function.node, self._outputs(checks, tests)
-        is_exact = all(check.is_exact for check in checks.values())
-        units = function.file.other_cells(node, cell, outputs, self._rng, is_exact=is_exact)
+        units = function.file.other_cells(node, cell, [*checks.values()], outputs, self._rng)
         return self._candidates(function, tuple(checks), tests, units)
 
     def _candidates_of_check(self, function: TestFunction, number: int, check: Check) -> list[Unit]:

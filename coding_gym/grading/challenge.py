@@ -82,11 +82,6 @@ class Outcome:
     failed: bool = False
     first_wrong: int = -1
 
-    @property
-    def rank(self) -> tuple[bool, int]:
-        """Sort key: outcomes with ``failed`` first, then by the number of the first wrong check."""
-        return not self.failed, self.first_wrong
-
 
 @dataclass(frozen=True, kw_only=True)
 class Challenge:
@@ -94,7 +89,7 @@ class Challenge:
 
     Attributes:
         units: The units, by number.
-        reached: The numbers of the checks that each test reaches with a correct program.
+        reached: The numbers of the checks that each test must reach.
         names: Neutral ids of parametrised tests whose ids reveal expected values, by original id.
         edits: Edits of both versions: checks record their outcomes, and the tests in ``names`` have
             their neutral ids.
@@ -168,7 +163,11 @@ class Challenge:
             return _by_status(status, run.message(test), checks, negated_checks)
         if status is not TestStatus.PASSED:
             return Outcome(status=status, message=run.message(name), failed=True)
-        return _by_checks(run.checks(name), checks, negated_checks)
+        reports = run.checks(name)
+        negated_somewhere = {check for number in negated for check in self.units[number].checks}
+        # Another repair can reach more checks, such as those of a loop; they must not fail.
+        other_checks = reports.keys() - {*checks} - negated_somewhere
+        return _by_checks(reports, [*checks, *sorted(other_checks)], negated_checks)
 
     @cached_property
     def _units_by_test(self) -> dict[str, list[int]]:

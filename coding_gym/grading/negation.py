@@ -1,7 +1,8 @@
 """Finds the checks of test functions, and the units that can negate them.
 
 Checks are assert statements, calls of assert methods and ``with raises`` blocks, except on branches
-(``if``, ``match``, ``try`` with ``except``), because a correct program may take another branch.
+(``if``, ``while``, ``match``, ``try`` with ``except``), because a correct program may take another
+branch.
 """
 
 import ast
@@ -39,9 +40,12 @@ _OPPOSITE_OF = {
     **{right: left for left, right in _OPPOSITES},
     "assert_called_once": "assert_not_called",
 }
-_EQUALITY = re.compile(r"assert_?(?!.*(?:not|greater|less)).*equal|assert_allclose", re.IGNORECASE)
-_RAISES = {"raises", "assertRaises", "assertRaisesRegex"}
-_WARNS = {"warns", "assertWarns", "assertWarnsRegex"}
+_EQUALITY = re.compile(
+    r"((assert|check|expect|verify)_?(?!.*(not|greater|less|unequal)).*)?(equals?|same)|assert_allclose",
+    re.IGNORECASE,
+)
+_RAISES = {"raises", "assertRaises", "assertRaisesRegex", "assert_raises", "assert_raises_regex"}
+_WARNS = {"warns", "assertWarns", "assertWarnsRegex", "assert_warns"}
 # Names of functions that assert. Only whole words of a name match, so `checkout` does not.
 _ASSERTS = re.compile(r"assert|(^|_)(check|verify|expect|same|equals?)(_|$|(?=[A-Z]))")
 _SUPPRESSES = re.compile(r"suppress|raises|warns", re.IGNORECASE)
@@ -65,8 +69,6 @@ class Check:
         offset: The offset, in characters of the file's text, at which the recorder is inserted.
         actual: The expression of the program's value; None if this expression is not known.
         expected: The expression of the expected value; None if this expression is not known.
-        is_ending: Whether ``node`` is the last statement of a function without assertions; a false
-            assertion after this statement negates the check.
     """
 
     node: ast.stmt
@@ -74,7 +76,6 @@ class Check:
     offset: int
     actual: ast.expr | None = None
     expected: ast.expr | None = None
-    is_ending: bool = False
 
     def recorded(self, number: int) -> Edit:
         """Returns the edit that makes an item of `RECORDER` record the outcome of the check.
@@ -90,6 +91,13 @@ class Check:
         """Whether the check compares two values without a tolerance."""
         text = ast.unparse(self.node)
         return bool(self.actual and _EXACT.match(text) and not _TOLERANT.search(text))
+
+    @property
+    def has_tolerance(self) -> bool:
+        """Whether a call sets the tolerance of the check, so that a near miss could pass, too."""
+        calls = [node for node in ast.walk(self.node) if isinstance(node, ast.Call)]
+        tolerant = [(c, _called(c)) for c in calls if _TOLERANT.search(_called(c))]
+        return any(c.keywords or len(c.args) > 1 + (name != "approx") for c, name in tolerant)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -182,12 +190,14 @@ class TestFile:
         if not isinstance(last, ast.Expr | ast.Assign) or not self._begins_line(last):
             return []
         offset = self.source.span(last)[0]
-        return [Check(node=last, path=self.path, offset=offset, is_ending=True)]
+        return [Check(node=last, path=self.path, offset=offset)]
 
     def negations(
         self, node: Function, check: Check, outputs: Sequence[str], rng: Random
     ) -> Iterator[Unit]:
         """Yields candidate units that negate a check, the best first.
+
+        The last ones pass an unusual object to a call that asserts, and append a false assertion.
 
         Args:
             node: The function.
@@ -195,24 +205,32 @@ class TestFile:
             outputs: ``repr`` of values that the base compares in the check.
             rng: Source of random choices.
         """
-        if check.is_ending:
-            left, right = rng.sample(range(2, 400), 2)
-            edit = self.after(check.node, f"; assert {left} == {right}")
-            yield Unit(level=Level.KNOWN, edits=(edit,))
-            return
         expected = self._bound_once(node, check.expected) if check.expected else None
-        if expected is not None:
+        if expected is not None and not check.has_tolerance:
             yield from self._near_misses(node, expected, outputs, rng, is_exact=check.is_exact)
         yield from self._other_errors(check.node)
         if (value := _wanted_value(check)) is not None:
             yield self._unlikely(value, rng, is_exact=check.is_exact)
         yield from self._reversals(check.node)
+        for arg in reversed(_assertion_args(check.node)):
+            yield Unit(level=Level.KNOWN, edits=(self.replaced(arg, "object()"),))
+        if isinstance(check.node, ast.Expr | ast.Assign):
+            left, right = rng.sample(range(2, 400), 2)
+            edit = self.after(check.node, f"; assert {left} == {right}")
+            yield Unit(level=Level.KNOWN, edits=(edit,))
 
     def other_cells(
-        self, node: Function, cell: ast.expr, outputs: Sequence[str], rng: Random, *, is_exact: bool
+        self,
+        node: Function,
+        cell: ast.expr,
+        checks: Sequence[Check],
+        outputs: Sequence[str],
+        rng: Random,
     ) -> Iterator[Unit]:
-        """Yields candidate units that replace a cell of a table, the best first."""
-        yield from self._near_misses(node, cell, outputs, rng, is_exact=is_exact)
+        """Yields candidate units that replace a table's cell, which ``checks`` expect."""
+        is_exact = all(check.is_exact for check in checks)
+        if not any(check.has_tolerance for check in checks):
+            yield from self._near_misses(node, cell, outputs, rng, is_exact=is_exact)
         yield self._unlikely(cell, rng, is_exact=is_exact)
 
     def _near_misses(
@@ -269,14 +287,31 @@ class TestFile:
                     yield from self._checks(block)
                 case ast.Try(body=block, handlers=[], finalbody=final_block):
                     yield from self._checks([*block, *final_block])
-                case ast.For(body=block) | ast.AsyncFor(body=block) | ast.While(body=block):
+                case ast.For(body=block) | ast.AsyncFor(body=block):
                     yield from self._checks(block)
                 case ast.Assert() | ast.Expr() if self._begins_line(statement):
                     operands = _operands(statement)
                     if operands is not None:
                         offset = self.source.span(statement)[0]
                         actual, expected = operands
+                        expected = expected or self._expected_by_helper(statement)
                         yield make(node=statement, offset=offset, actual=actual, expected=expected)
+
+    def _expected_by_helper(self, statement: ast.stmt) -> ast.expr | None:
+        """Returns the argument that a function of this file compares by ``assert a == b``."""
+        match statement:
+            case ast.Expr(value=ast.Call(func=ast.Name(id=name), args=args)):
+                helpers = [n for n in self.tree.body if isinstance(n, Function) and n.name == name]
+            case _:
+                return None
+        for helper in helpers:
+            arguments = dict(zip((arg.arg for arg in helper.args.args), args, strict=False))
+            for child in helper.body:
+                match child:
+                    case ast.Assert(test=ast.Compare(left, [ast.Eq()], [right])):
+                        names = (ast.unparse(node) for node in (right, left))
+                        return next((arguments[n] for n in names if n in arguments), None)
+        return None
 
     def _begins_line(self, node: ast.stmt) -> bool:
         return not self.source.before(self.source.span(node)[0]).strip()
@@ -307,19 +342,12 @@ class TestFile:
     def _reversals(self, statement: ast.stmt) -> Iterator[Unit]:
         match statement:
             case ast.Assert(test=test):
-                yield Unit(level=Level.KNOWN, edits=(self._reversed(test),))
+                edit = self.replaced(test, f"not ({self.source.segment(test)})")
+                yield Unit(level=Level.KNOWN, edits=(edit,))
             case ast.Expr(value=ast.Call() as call) if (name := _called(call)) in _OPPOSITE_OF:
                 end = self.source.span(call.func)[1]
                 edit = Edit(self.path, end - len(name), end, _OPPOSITE_OF[name])
                 yield Unit(level=Level.KNOWN, edits=(edit,))
-
-    def _reversed(self, test: ast.expr) -> Edit:
-        match test:
-            case ast.UnaryOp(op=ast.Not(), operand=operand):
-                text = f"({self.source.segment(operand)})"
-            case _:
-                text = f"not ({self.source.segment(test)})"
-        return self.replaced(test, text)
 
     def _class(self, qualified_name: str) -> ast.Module | ast.ClassDef | None:
         """Returns the class of a qualified name; the module for ""; None if 0 or several match."""
@@ -370,22 +398,27 @@ def _operands(statement: ast.Assert | ast.Expr) -> Operands | None:
             name = _called(call)
             if name in _RAISES | _WARNS and len(call.args) > 1:
                 return None, None
-            if name in _OPPOSITE_OF and not _EQUALITY.fullmatch(name):
-                return None, None  # many values pass it, so a near miss could pass, too
             if _is_assertion(call):
                 return _operands_of_call(call)
     return None
 
 
 def _operands_of_call(call: ast.Call) -> Operands:
-    """Returns the operands of a call that asserts."""
+    """Returns the operands of a call that asserts; many values may pass an unknown assertion."""
     args = [arg for arg in call.args if not isinstance(arg, ast.Starred)]
-    if _EQUALITY.fullmatch(_called(call)) and len(args) > 1:
-        left, right = args[:2]
-        expected = _expected_operand(left, right)
-        return left if right is expected else right, expected
-    literals = [arg for arg in args if is_literal(arg)]
-    return None, next(reversed(literals or args), None)
+    if not _EQUALITY.fullmatch(_called(call)) or len(args) < 2:
+        return None, None
+    left, right = args[:2]
+    expected = _expected_operand(left, right)
+    return left if right is expected else right, expected
+
+
+def _assertion_args(statement: ast.stmt) -> list[ast.expr]:
+    """Returns the arguments of a call that asserts; empty for other statements."""
+    match statement:
+        case ast.Expr(value=(ast.Call() as call) | ast.Await(value=ast.Call() as call)):
+            return call.args if _is_assertion(call) else []
+    return []
 
 
 def _is_assertion(call: ast.Call) -> bool:

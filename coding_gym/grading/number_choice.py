@@ -66,10 +66,10 @@ class Surroundings:
     def _are_similar(self, left: str, right: str) -> bool:
         """Returns whether two sources differ only in a short number with the same features."""
         words, other_words = new_words(left, right), new_words(right, left)
-        if len(words) != 1 or len(other_words) != 1 or len(_integers(words + other_words)) != 2:
-            return False
         if len(left) != len(right) or _WORDS.sub("", left) != _WORDS.sub("", right):
             return False  # the signs or the numbers of digits differ
+        if (len(words), len(_integers(words + other_words))) != (1, 2):
+            return False
         return self._features(words[0]) == self._features(other_words[0])
 
     def _features(self, word: str) -> tuple[int, ...]:

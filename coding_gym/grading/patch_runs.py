@@ -167,7 +167,7 @@ class PatchRuns:
         for test in self.task.expected_tests:
             results = outcomes.get(test, ())
             failures = [result for result in results if result.status is not TestStatus.PASSED]
-            failure = min(failures, key=lambda outcome: outcome.rank, default=None)
+            failure = min(failures, key=lambda o: (not o.failed, o.first_wrong), default=None)
             statuses[test] = failure.status if failure else self._status(test, len(results), run)
             messages[test] = failure.message if failure else ""
         verdict = judge(self.task, statuses, messages, run)
@@ -179,8 +179,7 @@ class PatchRuns:
             verdict,
             levels=self.plan.counts(self.task.fail_to_pass),
             unnegated=self._unnegated,
-            bits=self.plan.num_bits(self.task.fail_to_pass),
-            weakest_bits=self.plan.weakest_bits(self.task.fail_to_pass),
+            bits=self.plan.challenge.num_bits(self.task.fail_to_pass),
             is_verified=is_verified,
             plan=self.plan.digest if self.plan.is_calibrated else "",
         )

@@ -19,7 +19,7 @@ from coding_gym.task import Task
 from coding_gym.whole_file import write_whole
 from coding_gym.workspace import Template
 
-_VERSION = 21
+_VERSION = 22
 """Version of the plan format; a new number invalidates all stored plans."""
 
 
@@ -54,14 +54,6 @@ class Plan:
         """Returns the number of ``tests`` at each level, the strongest level first."""
         num_tests = Counter(self.challenge.level(test) for test in tests)
         return {str(level): num_tests[level] for level in Level if level in num_tests}
-
-    def num_bits(self, tests: Collection[str]) -> int:
-        """Returns the number of bits that a program has to guess to forge all ``tests``."""
-        return self.challenge.num_bits(tests)
-
-    def weakest_bits(self, tests: Collection[str]) -> int:
-        """Returns the smallest number of bits of a test in ``tests``; 0 without tests."""
-        return min((self.num_bits([test]) for test in tests), default=0)
 
     def to_text(self, key: str) -> str:
         """Returns the plan as JSON text, with the `plan_key` of its task."""

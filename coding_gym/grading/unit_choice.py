@@ -1,5 +1,6 @@
 """Chooses the unit of each check or row, by runs with the gold patch and at base."""
 
+import logging
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -13,6 +14,7 @@ from coding_gym.grading.negation import subject_of
 from coding_gym.grading.number_choice import new_words
 from coding_gym.grading.report import TestRun
 
+_log = logging.getLogger(__name__)
 _MAX_ROUNDS = 24  # pairs of runs
 _NO_UNIT = Unit(edits=(), level=Level.STRUCTURE)
 
@@ -41,6 +43,8 @@ class UnitChoice:
     ) -> None:
         self._runs, self._reached, self._candidates = runs, reached, candidates
         self._stable, self._rng = stable, rng
+        self._functions = [runs.checks[units[0].checks[0]][0] for units in candidates]
+        self._rejected: set[int] = set()  # the numbers of candidates rejected in a round
 
     @property
     def _challenge(self) -> Challenge:
@@ -55,28 +59,35 @@ class UnitChoice:
         numbers assigns units to versions; each round uses a different digit. The units of a
         function have consecutive numbers, so any two of these are in different versions in some
         round. In a last round a draw assigns units. The rounds repeat until all succeed in a row.
+        If they do not, functions with units that were rejected in these rounds lose all units.
         """
         numbers = range(len(self._candidates))
         rounds = [*range(self._num_digits()), None]  # of all units, also if some are rejected
         self._verify(numbers)  # rejects most unusable units in one run
         num_verified = 0
+        rejected: list[set[int]] = []  # by round
         for digit in islice(cycle(rounds), _MAX_ROUNDS):
             if digit is None:
                 versions = self._challenge.draw(self._stable, self._rng)
             else:
                 first = frozenset(n for n in numbers if n >> digit & 1)
                 versions = first, frozenset(numbers) - first
+            self._rejected = set()
             results = [self._verify(negated) for negated in versions]
+            rejected.append(self._rejected)
             num_verified = num_verified + 1 if all(results) else 0
             if num_verified == len(rounds):
                 return
-        for units in self._candidates:  # no choice succeeded
-            units.clear()
+        unreliable = {self._functions[n] for n in set().union(*rejected[-len(rounds) :])}
+        message = "%s: %d test functions are not challenged; their results with the gold patch vary"
+        _log.warning(message, self._runs.task.task_id, len(unreliable))
+        for function, units in zip(self._functions, self._candidates, strict=True):
+            if function in unreliable:
+                units.clear()
 
     def _num_digits(self) -> int:
         """Returns how many of the lowest binary digits tell the units of a function apart."""
-        functions = (self._runs.checks[units[0].checks[0]][0] for units in self._candidates)
-        return (max(Counter(functions).values(), default=1) - 1).bit_length()
+        return (max(Counter(self._functions).values(), default=1) - 1).bit_length()
 
     def verify_alone(self) -> bool:
         """Returns whether fail-to-pass tests can run alone; calls `_clear_bits`.
@@ -138,9 +149,9 @@ class UnitChoice:
         run = self._runs.run(challenge, active)
         if not run.is_whole:
             if active:
-                units = self._candidates[self._breaking_unit(run, ordered)]
+                self._rejected.add(number := self._breaking_unit(run, ordered))
                 # After a timeout, other units of the check would probably time out, too.
-                del units[: len(units) if run.timed_out else 1]
+                del self._candidates[number][: None if run.timed_out else 1]
             return False
         rejected: set[int] = set()
         outcomes = {test: challenge.outcome(test, run, active) for test in self._stable}
@@ -149,17 +160,30 @@ class UnitChoice:
             rejected |= {
                 n for n in numbers if outcome.wrongly_passed.intersection(challenge.units[n].checks)
             }
-            if outcome.failed and numbers:
+            has_failed = outcome.failed and not self._has_dropped(test, run)
+            if has_failed and numbers:
                 negated_units = {n: challenge.units[n] for n in numbers}
                 rejected.add(self._last_executed(test, run, negated_units))
-            elif outcome.failed:  # the cause can be a unit of another test
-                path = test.partition("::")[0]
+            elif has_failed:
+                path = test.partition("::")[0]  # the cause can be a unit of another test
                 units_of_file = {n for n in active if challenge.units[n].edits[0].path == path}
                 rejected |= units_of_file or active
+        self._rejected |= rejected
         for number in rejected:
-            del self._candidates[number][0]
+            del self._candidates[number][:1]
         is_expected = all(o.status is TestStatus.PASSED for o in outcomes.values())
         return is_expected and not rejected
+
+    def _has_dropped(self, test: str, run: TestRun) -> bool:
+        """Requires only checks that a passed test reached; returns whether it reached fewer."""
+        name, reached = self._runs.name(test, run), self._reached[test]
+        if self._runs.is_recorded and run.status(name) is TestStatus.PASSED:
+            executed = tuple(number for number in reached if number in run.checks(name))
+            self._reached = {**self._reached, test: executed}
+            for units in self._candidates:
+                if units and test in units[0].tests and not {*units[0].checks} <= {*executed}:
+                    units.clear()
+        return self._reached[test] != reached
 
     def _breaking_unit(self, run: TestRun, active: Sequence[int]) -> int:
         """Returns the number of an active unit that makes a run incomplete or edits test files."""

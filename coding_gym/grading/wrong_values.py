@@ -38,7 +38,6 @@ _DECIMAL = re.compile(r"\d+(\.\d+)?")
 # Letters and digits outside escapes, and in f-strings also outside replacement fields.
 _LETTER = re.compile(r"\\.|([^\W_])")
 _LETTER_OF_FORMAT = re.compile(r"\{(?:[^{}]|\{[^{}]*\})*\}|\\.|([^\W_])")
-_DIGITS = re.compile(r"\d{1,15}")
 _MAX_NUMBER = 10**15
 _MAX_PLACES = 3  # characters of a value to change, each in a separate near miss
 _UNKNOWN = object()
@@ -71,11 +70,6 @@ class _Part:
     def is_wrong(self) -> bool:
         """Whether the base's output for this literal is wrong or unknown."""
         return self.output is _UNKNOWN or self.output != self.value
-
-    @property
-    def is_verbatim(self) -> bool:
-        """Whether the source is a one-line string literal without prefix and escapes."""
-        return isinstance(self.value, str) and self.text[1:-1] == self.value
 
 
 def is_literal(value: ast.expr) -> bool:
@@ -159,14 +153,7 @@ def _groups(part: _Part, rng: Random) -> Iterator[tuple[list[str], bool]]:
     If the base's number is unknown, a group has all numbers that differ in one digit.
     """
     value, text, output = part.value, part.text, part.output
-    if isinstance(value, str) and isinstance(output, str) and part.is_verbatim:
-        quote = text[0]
-        for texts, is_mirrored in (
-            (_variants(value, output), False),
-            (_with_mirrored_numbers(value, output), True),
-        ):
-            yield from (([f"{quote}{new_text}{quote}"], is_mirrored) for new_text in texts)
-    elif type(value) in (int, float) and _DECIMAL.fullmatch(text):
+    if type(value) in (int, float) and _DECIMAL.fullmatch(text):
         decimals = len(text.partition(".")[2])
         is_known = type(output) in (int, float) and output != value
         if is_known and max(abs(value), abs(output)) < _MAX_NUMBER:
@@ -202,21 +189,6 @@ def _with_other_digits(text: str, place: int) -> list[str]:
     return [f"{text[:place]}{digit}{text[place + 1 :]}" for digit in digits]
 
 
-def _with_mirrored_numbers(value: str, base: str) -> Iterator[str]:
-    """Yields texts with one number mirrored at the base's number."""
-    matches, base_digits = [*_DIGITS.finditer(value)], _DIGITS.findall(base)
-    if _DIGITS.sub("", value) != _DIGITS.sub("", base) or len(matches) != len(base_digits):
-        return
-    if ":" in value:  # the numbers of a clock time have limits
-        return
-    for match, base_text in zip(matches, base_digits, strict=True):
-        number, base_number = int(match[0]), int(base_text)
-        mirrored = 2 * base_number - number
-        if mirrored >= 0 and match[0] != base_text:
-            digits = str(mirrored).zfill(len(match[0]))
-            yield value[: match.start()] + digits + value[match.end() :]
-
-
 def _recognizable(part: _Part, rng: Random) -> Iterator[str]:
     """Yields sources of wrong values that a reader may distinguish from the right value."""
     value, text = part.value, part.text
@@ -227,8 +199,24 @@ def _recognizable(part: _Part, rng: Random) -> Iterator[str]:
         places = [n for n, char in enumerate(text) if char != "."] if is_decimal else []
         texts = [new_text for place in places for new_text in _with_other_digits(text, place)]
         yield from rng.sample(texts, min(_MAX_PLACES, len(texts)))
+    elif variants := _variants(part):
+        yield from variants
     else:
         yield from _misspelled(part, rng)
+
+
+def _variants(part: _Part) -> list[str]:
+    """Returns sources of texts that differ as the base's does: in case, blanks or signs."""
+    value, base = part.value, part.output
+    if not isinstance(base, str) or part.text[1:-1] != value or value == base:
+        return []
+    texts: list[str] = []
+    if value.lower() == base.lower():
+        texts = [value.upper(), value.lower(), value.capitalize(), value.swapcase()]
+    elif re.sub(r"[\s+-]", "", value) == re.sub(r"[\s+-]", "", base):
+        wider, narrower = value.replace(" ", "  ", 1), value.replace(" ", "", 1)
+        texts = [wider, narrower, f"{value} ", f"-{value}"]
+    return [f"{part.text[0]}{text}{part.text[0]}" for text in texts]
 
 
 def _misspelled(part: _Part, rng: Random) -> Iterator[str]:
@@ -237,7 +225,7 @@ def _misspelled(part: _Part, rng: Random) -> Iterator[str]:
     first_quote = min(text.find(quote) for quote in "\"'" if quote in text)
     pattern = _LETTER_OF_FORMAT if part.value is _UNKNOWN else _LETTER
     places = {match.start() for match in pattern.finditer(text, first_quote) if match[1]}
-    if part.is_verbatim and isinstance(part.output, str):
+    if isinstance(part.output, str) and text[1:-1] == part.value:  # no escapes
         matcher = difflib.SequenceMatcher(None, text[1:-1], part.output, autojunk=False)
         starts = [(block.a + 1, block.size) for block in matcher.get_matching_blocks()]
         matching = {start + offset for start, size in starts for offset in range(size)}
@@ -311,19 +299,6 @@ def _parts(node: ast.expr, base: Any) -> list[tuple[ast.expr, Any]]:
             return [(p, outputs.get(key, _UNKNOWN)) for p, key in zip(parts, names, strict=True)]
     children = [n.value if isinstance(n, ast.keyword) else n for n in ast.iter_child_nodes(node)]
     return [(part, _UNKNOWN) for part in children if isinstance(part, ast.expr)]
-
-
-def _variants(value: str, base: str) -> list[str]:
-    """Returns texts that differ from ``value`` as ``base`` does: in case, blanks or signs."""
-    variants: list[str] = []
-    if value == base:
-        return variants
-    if value.lower() == base.lower():
-        variants = [value.upper(), value.lower(), value.capitalize(), value.swapcase()]
-    elif re.sub(r"[\s+-]", "", value) == re.sub(r"[\s+-]", "", base):
-        wider, narrower = value.replace(" ", "  ", 1), value.replace(" ", "", 1)
-        variants = [wider, narrower, f"{value} ", f"-{value}"]
-    return [text for text in variants if text not in (value, base)]
 
 
 def unlikely_value(expected: ast.expr, rng: Random) -> str:

@@ -60,7 +60,7 @@ class Assembler:
         visible_texts = hide(self._texts, locations)
         symptoms = find_symptoms(run.observation.failures)
         if not visible_texts:
-            raise InvalidTaskError("a failing test function cannot be removed from its file")
+            raise InvalidTaskError("too few failing test functions can be removed from their files")
         if not symptoms:
             raise InvalidTaskError("the failures of the tests name no function of the project")
         gold = Patch.between({mutant.path: mutant.text}, {mutant.path: mutant.source}).text

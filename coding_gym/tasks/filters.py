@@ -96,10 +96,12 @@ def filter_challenged(tasks: Sequence[_Entry], num_bits: int) -> tuple[_Entry, .
     selected_tasks: list[_Entry] = []
     num_unplanned = 0
     for task in tasks:
-        plan = Plan.from_text(task.grading_plan) if isinstance(task, Task) else None
-        if isinstance(task, RefusedRow) or (plan and plan.num_bits(task.fail_to_pass) >= num_bits):
+        if isinstance(task, RefusedRow):
             selected_tasks.append(task)
-        num_unplanned += plan is None
+        elif (plan := Plan.from_text(task.grading_plan)) is None:
+            num_unplanned += 1
+        elif plan.challenge.num_bits(task.fail_to_pass) >= num_bits:
+            selected_tasks.append(task)
     if not selected_tasks:
         raise UnknownTaskError(
             f"min_challenge={num_bits} matches none of {len(tasks)} tasks; {num_unplanned} "

@@ -42,7 +42,7 @@ def write_plans(folder: Path, *, num_workers: int = 1) -> Iterator[tuple[str, st
             return task.task_id, f"the gold patch {problem}"
         write_whole(Path(manifest).with_name(PLAN), plan.to_text(plan_key(task, template)))
         levels = levels_text(plan.counts(task.fail_to_pass))
-        return task.task_id, f"{levels} · bits {plan.num_bits(task.fail_to_pass)}"
+        return task.task_id, f"{levels} · bits {plan.challenge.num_bits(task.fail_to_pass)}"
 
     entries = []
     for manifest, task in read_folder(folder):

@@ -460,10 +460,11 @@ def test_assertions_that_pass_at_base_are_no_bits(store: TemplateStore) -> None:
     plan = new_plan(task, store.get(task))
     units = {test.partition("::")[2]: plan.challenge.units_of([test]) for test in task.fail_to_pass}
     bits = {test: sum(unit.is_bit for unit in units[test]) for test in units}
-    assert bits == {"test_two": 2, "test_shown": 0} | dict.fromkeys(rows, 1)
+    assert bits.pop("test_shown") == 0
+    assert sum(bits.values()) > 0  # a random choice of numbers decides which of the others are bits
     verdict = graded_gold(task, store)
-    assert (verdict.resolved, verdict.weakest_bits) == (True, 0)
-    assert verdict.bits == plan.num_bits(task.fail_to_pass) <= 4
+    assert verdict.resolved
+    assert verdict.bits == plan.challenge.num_bits(task.fail_to_pass) <= 4
 
 
 def test_mirrored_units_are_one_bit_together() -> None:
@@ -508,7 +509,10 @@ def test_numbers_that_several_assertions_expect_are_no_bits(store: TemplateStore
     )
     # The most frequent number in the two versions is the right number of all tests.
     plan = new_plan(task, store.get(task))
-    assert (plan.num_bits(task.fail_to_pass), plan.counts(task.fail_to_pass)["value"]) == (0, 14)
+    assert (
+        plan.challenge.num_bits(task.fail_to_pass),
+        plan.counts(task.fail_to_pass)["value"],
+    ) == (0, 14)
 
 
 @pytest.mark.parametrize(

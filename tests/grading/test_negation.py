@@ -26,12 +26,19 @@ CHECKS = {
     "assert (f(3) == 4) is True": "value",
     "assert f(3) == f(int('3'))": "value",
     "assert f(3) == (4\n        + 0), 'reason'": "value",
-    "while log == []:\n        assert f(3) == 4\n        log.append(1)": "value",
     "with open('/dev/null'):\n        assert f(3) == 4\n        f(3)": "value",
     "try:\n        assert f(3) == 4\n    finally:\n        log.append(1)": "value",
     "self.assertEqual(f(3), 4, 'reason')": "value",
     "same(f(3), 4)": "value",
-    "send('a', urgent=True)\n    send.assert_called_once_with('a', urgent=True)": "value",
+    "assert f(3) == pytest.approx(4)": "value",
+    "assert f(3) == pytest.approx(4.4, abs=0.5)": "known",
+    "self.assertAlmostEqual(f(3), 4.00001, places=3)": "known",
+    "self.assertAlmostEqual(f(3), 4.0)": "value",
+    "check(f(3), 5)": "known",
+    "assert_in_range(f(3), 3, high=5)": "known",
+    "assert_raises(TypeError, f, None)": "known",
+    "send(3)\n    send.assert_any_call(3)": "known",
+    "send('a', urgent=True)\n    send.assert_called_once_with('a', urgent=True)": "known",
     "with pytest.raises(TypeError):\n        f(None)": "known",
     "self.assertRaises(TypeError, f, None)": "known",
     "with open('/dev/null'), pytest.raises((TypeError, OSError)):\n        f(None)": "known",
@@ -40,7 +47,7 @@ CHECKS = {
     "assert f(3) is None or f(3)": "known",
     "assert not (f(-1) or\n        f(-1))": "known",
     "self.assertTrue(f(3))": "known",
-    "self.assertAlmostEqual(f(3), 4.1, delta=1)": "value",
+    "self.assertAlmostEqual(f(3), 4.1, delta=1)": "known",
     "print(found)": "known",
     "send.verify('a')": "known",
     "checkout('a')": "known",
@@ -51,6 +58,14 @@ TAIL = "\n    log.append('end')\n\n\ndef test_b():\n    assert f(1) == 2\n"
 
 def f(x: int) -> int:
     return max(x + 1, 0)
+
+
+def _at_most(value: int, limit: int) -> None:
+    assert value <= limit
+
+
+def _in_range(value: int, low: int, high: int) -> None:
+    assert low <= value <= high
 
 
 class Recorder(contextlib.AbstractContextManager[None]):
@@ -74,6 +89,8 @@ def run(file: TestFile, edits: Sequence[Edit]) -> tuple[list[int], list[object]]
     recorder = Recorder()
     names = {"f": f, "send": mock.Mock(), "self": unittest.TestCase(), "pytest": pytest}
     names |= {"log": log, "warnings": warnings, RECORDER: [recorder]}
+    names |= {"check": _at_most, "assert_in_range": _in_range}  # as if imported
+    names["assert_raises"] = unittest.TestCase().assertRaises
     exec(compile(edited(file, edits), "test_x.py", "exec"), names)  # noqa: S102 — of this file
     names["test_a"]()  # type: ignore[operator]
     return recorder.counts, log
@@ -111,7 +128,8 @@ def test_check_passes_as_written_and_fails_negated(body: str, level: str) -> Non
 
 def test_assertion_on_a_branch_or_inside_a_line_is_no_check() -> None:
     branches = [
-        f"{head}:\n        assert f(3) == 4" for head in ("if f(3)", "with suppress(OSError)")
+        f"{head}:\n        assert f(3) == 4"
+        for head in ("if f(3)", "while f(3)", "with suppress(OSError)")
     ]
     for body in (*branches, "x = 1; assert f(3) == 4"):
         file = TestFile.read("test_x.py", f"def test_a():\n    {body}\n    print(f)\n".encode())
@@ -149,11 +167,8 @@ def bits_of(expected: str, outputs: Sequence[str], rest: str = "") -> dict[str, 
         ("12", "14", "11", True),  # on the same side, at a similar distance
         ("7", "0", "6", True),
         ("7", "1", "3", False),  # at half the distance
-        ("'13 EUR'", "'12 EUR'", "'11 EUR'", True),
         ("60", "64", "58", False),  # less round
         ("-18", "-5", "--8", False),  # another sign
-        ("'12 EUR'", "'8 EUR'", "'04 EUR'", False),  # padded with a zero
-        ("'12:30'", "'13:30'", "'14:30'", False),  # the numbers of a clock are limited
         ("'3 EUR'", "None", "'4 EUR'", False),
         ("'Host'", "'HOST'", "'host'", False),  # differs only in case, like the base's output
         ("'a b'", "'ab'", "'a  b'", False),

@@ -70,8 +70,8 @@ def test_negation_that_hangs_takes_one_time_limit(store: TemplateStore) -> None:
     others = "".join(f"def test_{n}():\n    assert total([{n}], 2) == {n - 2}\n" for n in range(20))
     tests = (
         "import time\nfrom cart import total\n"
-        "def check_soon(make, value):\n    while make() != value:\n        time.sleep(0.01)\n"
-        f"def test_all():\n    check_soon(lambda: total([9]), 9)\n{others}"
+        "def check_equal(make, value):\n    while make() != value:\n        time.sleep(0.01)\n"
+        f"def test_all():\n    check_equal(lambda: total([9]), 9)\n{others}"
     )
     task = with_hidden(tests, *(f"test_{n}" for n in range(20)))
     task = replace(task, pass_to_pass=with_hidden(tests, "test_all").fail_to_pass)
