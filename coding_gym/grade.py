@@ -69,7 +69,7 @@ class Grade(JsonRecord):
         dropped_paths: Files that were not graded: tests, their configuration and data in the patch,
             and `coding_gym.patch.Patch.excluded`.
         detail: A description of the failure, one line.
-        duration_s: Wall time of grading in seconds.
+        duration_s: Wall time of grading in seconds, with calibration if the task had no plan.
     """
 
     resolved: bool

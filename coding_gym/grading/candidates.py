@@ -13,7 +13,7 @@ from coding_gym.grading.negation import Check, TestFile, names_in
 from coding_gym.grading.report import CheckReport, TestRun
 from coding_gym.patch import FileChange, Patch
 
-_MAX_CANDIDATES = 8  # for one check or row
+_MAX_CANDIDATES = 10  # for one check or row
 
 
 def reached_checks(
@@ -29,8 +29,8 @@ def reached_checks(
     """
     if runs.is_recorded:
         reports = [runs.reports(run) for run in results]
-        numbers = {test: [{*report.get(test, ())} for report in reports] for test in tests}
-        return {test: tuple(sorted(set.intersection(*numbers[test]))) for test in tests}
+        always = {t: set.intersection(*({*r.get(t, ())} for r in reports)) for t in tests}
+        return {test: tuple(sorted(numbers)) for test, numbers in always.items()}
     numbers_by_id: dict[str, set[int]] = {}
     for function, checks in runs.checks_by_function().items():
         numbers_by_id |= {id_: {*checks} for id_ in function.ids}

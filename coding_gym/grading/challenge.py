@@ -20,6 +20,7 @@ report has to guess which checks are negated. Terms of this package:
 - **calibration**: the test runs, with the gold patch and at base, that make a plan.
 """
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -164,10 +165,16 @@ class Challenge:
         if status is not TestStatus.PASSED:
             return Outcome(status=status, message=run.message(name), failed=True)
         reports = run.checks(name)
-        negated_somewhere = {check for number in negated for check in self.units[number].checks}
+        # The only unit of a check negates it for all tests, the unit of a row only for this row.
+        all_negated = (check for number in negated for check in self.units[number].checks)
+        negated_somewhere = {check for check in all_negated if self._num_units[check] == 1}
         # Another repair can reach more checks, such as those of a loop; they must not fail.
         other_checks = reports.keys() - {*checks} - negated_somewhere
         return _by_checks(reports, [*checks, *sorted(other_checks)], negated_checks)
+
+    @cached_property
+    def _num_units(self) -> Counter[int]:
+        return Counter(check for unit in self.units for check in unit.checks)
 
     @cached_property
     def _units_by_test(self) -> dict[str, list[int]]:

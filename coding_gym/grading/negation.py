@@ -44,6 +44,7 @@ _EQUALITY = re.compile(
     r"((assert|check|expect|verify)_?(?!.*(not|greater|less|unequal)).*)?(equals?|same)|assert_allclose",
     re.IGNORECASE,
 )
+_CALLED_WITH = re.compile(r"assert_(called|awaited)(_once)?_with")
 _RAISES = {"raises", "assertRaises", "assertRaisesRegex", "assert_raises", "assert_raises_regex"}
 _WARNS = {"warns", "assertWarns", "assertWarnsRegex", "assert_warns"}
 # Names of functions that assert. Only whole words of a name match, so `checkout` does not.
@@ -51,6 +52,7 @@ _ASSERTS = re.compile(r"assert|(^|_)(check|verify|expect|same|equals?)(_|$|(?=[A
 _SUPPRESSES = re.compile(r"suppress|raises|warns", re.IGNORECASE)
 # Names of functions and methods that compare with a tolerance.
 _TOLERANT = re.compile(r"almost|approx|close", re.IGNORECASE)
+_TOLERANCES = {"rtol", "atol", "tol", "rel_tol", "abs_tol", "tolerance", "delta", "places"}
 # Assertions that compare exactly. Other functions are not listed, as they can have a tolerance.
 _EXACT = re.compile(r"assert |self\.assert(Count|Dict|List|MultiLine|Sequence|Set|Tuple)?Equals?\(")
 
@@ -96,8 +98,9 @@ class Check:
     def has_tolerance(self) -> bool:
         """Whether a call sets the tolerance of the check, so that a near miss could pass, too."""
         calls = [node for node in ast.walk(self.node) if isinstance(node, ast.Call)]
-        tolerant = [(c, _called(c)) for c in calls if _TOLERANT.search(_called(c))]
-        return any(c.keywords or len(c.args) > 1 + (name != "approx") for c, name in tolerant)
+        tolerant = [call for call in calls if _TOLERANT.search(_called(call))]
+        has_more = (c.keywords or len(c.args) > 1 + (_called(c) != "approx") for c in tolerant)
+        return any(has_more) or any(k.arg in _TOLERANCES for c in calls for k in c.keywords)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -197,8 +200,6 @@ class TestFile:
     ) -> Iterator[Unit]:
         """Yields candidate units that negate a check, the best first.
 
-        The last ones pass an unusual object to a call that asserts, and append a false assertion.
-
         Args:
             node: The function.
             check: The check.
@@ -206,15 +207,13 @@ class TestFile:
             rng: Source of random choices.
         """
         expected = self._bound_once(node, check.expected) if check.expected else None
-        if expected is not None and not check.has_tolerance:
-            yield from self._near_misses(node, expected, outputs, rng, is_exact=check.is_exact)
+        if expected is not None:
+            yield from self._near_misses(node, expected, [check], outputs, rng)
         yield from self._other_errors(check.node)
-        if (value := _wanted_value(check)) is not None:
-            yield self._unlikely(value, rng, is_exact=check.is_exact)
+        if (value := _wanted_value(node, check)) is not None:
+            yield from self._unlikely(value, [check], rng)
         yield from self._reversals(check.node)
-        for arg in reversed(_assertion_args(check.node)):
-            yield Unit(level=Level.KNOWN, edits=(self.replaced(arg, "object()"),))
-        if isinstance(check.node, ast.Expr | ast.Assign):
+        if isinstance(check.node, ast.Expr | ast.Assign):  # the comparison may not be known
             left, right = rng.sample(range(2, 400), 2)
             edit = self.after(check.node, f"; assert {left} == {right}")
             yield Unit(level=Level.KNOWN, edits=(edit,))
@@ -228,35 +227,36 @@ class TestFile:
         rng: Random,
     ) -> Iterator[Unit]:
         """Yields candidate units that replace a table's cell, which ``checks`` expect."""
-        is_exact = all(check.is_exact for check in checks)
-        if not any(check.has_tolerance for check in checks):
-            yield from self._near_misses(node, cell, outputs, rng, is_exact=is_exact)
-        yield self._unlikely(cell, rng, is_exact=is_exact)
+        yield from self._near_misses(node, cell, checks, outputs, rng)
+        yield from self._unlikely(cell, checks, rng)
 
     def _near_misses(
         self,
         node: Function,
         expected: ast.expr,
+        checks: Sequence[Check],
         outputs: Sequence[str],
         rng: Random,
-        *,
-        is_exact: bool = False,
     ) -> Iterator[Unit]:
+        if any(check.has_tolerance for check in checks):
+            return
         # A result that varies between the runs is often once True and once False.
         is_bool = isinstance(expected, ast.Constant) and isinstance(expected.value, bool)
-        is_proof = is_exact and is_literal(expected) and not is_bool
+        is_proof = all(c.is_exact for c in checks) and is_literal(expected) and not is_bool
         misses = near_misses(self.path, self.source, _scope(node), expected, outputs, rng)
         for unit in misses[:_MAX_NEAR_MISSES]:
             yield replace(unit, is_proof=is_proof)
 
-    def _unlikely(self, value: ast.expr, rng: Random, *, is_exact: bool) -> Unit:
-        """Returns a unit that expects an improbable value.
+    def _unlikely(self, value: ast.expr, checks: Sequence[Check], rng: Random) -> Iterator[Unit]:
+        """Yields units that expect an improbable value, also a negative one.
 
         Objects that equal or contain every value pass this check, but they fail a reversed check.
         """
-        edit = self.replaced(value, unlikely_value(value, rng))
-        is_proof = is_exact and is_literal(value)
-        return Unit(level=Level.KNOWN, edits=(edit,), is_proof=is_proof)
+        is_proof = all(check.is_exact for check in checks) and is_literal(value)
+        text = unlikely_value(value, rng)
+        for new_text in (text, f"-{text}") if text.isdecimal() else (text,):
+            edit = self.replaced(value, new_text)
+            yield Unit(level=Level.KNOWN, edits=(edit,), is_proof=is_proof)
 
     def table(self, node: Function, checks: Sequence[Check]) -> Table | None:
         """Returns the table of a function, if a parameter serves only as an expected value."""
@@ -287,31 +287,14 @@ class TestFile:
                     yield from self._checks(block)
                 case ast.Try(body=block, handlers=[], finalbody=final_block):
                     yield from self._checks([*block, *final_block])
-                case ast.For(body=block) | ast.AsyncFor(body=block):
+                case ast.For(body=block) | ast.AsyncFor(body=block) if not _can_skip(statement):
                     yield from self._checks(block)
                 case ast.Assert() | ast.Expr() if self._begins_line(statement):
                     operands = _operands(statement)
                     if operands is not None:
                         offset = self.source.span(statement)[0]
                         actual, expected = operands
-                        expected = expected or self._expected_by_helper(statement)
                         yield make(node=statement, offset=offset, actual=actual, expected=expected)
-
-    def _expected_by_helper(self, statement: ast.stmt) -> ast.expr | None:
-        """Returns the argument that a function of this file compares by ``assert a == b``."""
-        match statement:
-            case ast.Expr(value=ast.Call(func=ast.Name(id=name), args=args)):
-                helpers = [n for n in self.tree.body if isinstance(n, Function) and n.name == name]
-            case _:
-                return None
-        for helper in helpers:
-            arguments = dict(zip((arg.arg for arg in helper.args.args), args, strict=False))
-            for child in helper.body:
-                match child:
-                    case ast.Assert(test=ast.Compare(left, [ast.Eq()], [right])):
-                        names = (ast.unparse(node) for node in (right, left))
-                        return next((arguments[n] for n in names if n in arguments), None)
-        return None
 
     def _begins_line(self, node: ast.stmt) -> bool:
         return not self.source.before(self.source.span(node)[0]).strip()
@@ -405,20 +388,15 @@ def _operands(statement: ast.Assert | ast.Expr) -> Operands | None:
 
 def _operands_of_call(call: ast.Call) -> Operands:
     """Returns the operands of a call that asserts; many values may pass an unknown assertion."""
-    args = [arg for arg in call.args if not isinstance(arg, ast.Starred)]
-    if not _EQUALITY.fullmatch(_called(call)) or len(args) < 2:
+    name, args = _called(call), [arg for arg in call.args if not isinstance(arg, ast.Starred)]
+    if _CALLED_WITH.fullmatch(name):
+        literals = [arg for arg in args if is_literal(arg)]
+        return None, next(reversed(literals or args), None)
+    if not _EQUALITY.fullmatch(name) or len(args) < 2:
         return None, None
     left, right = args[:2]
     expected = _expected_operand(left, right)
     return left if right is expected else right, expected
-
-
-def _assertion_args(statement: ast.stmt) -> list[ast.expr]:
-    """Returns the arguments of a call that asserts; empty for other statements."""
-    match statement:
-        case ast.Expr(value=(ast.Call() as call) | ast.Await(value=ast.Call() as call)):
-            return call.args if _is_assertion(call) else []
-    return []
 
 
 def _is_assertion(call: ast.Call) -> bool:
@@ -430,14 +408,30 @@ def _is_assertion(call: ast.Call) -> bool:
     return name.startswith("assert")  # a method with another name can belong to the program
 
 
-def _wanted_value(check: Check) -> ast.expr | None:
+def _wanted_value(function: Function, check: Check) -> ast.expr | None:
     """Returns the value with which a check compares, or for which it searches; None if unknown."""
     match check.node:
+        case ast.Expr(value=(ast.Call() as call) | ast.Await(value=ast.Call() as call)):
+            return check.expected if check.actual else _literal_beside_value(function, call)
         case ast.Assert(test=ast.Compare(left=left, ops=[ast.In()])):
             return left
         case ast.Assert(test=ast.Compare(ops=[ast.Is()])):
             return None
     return check.expected if check.actual is not None else None
+
+
+def _literal_beside_value(function: Function, call: ast.Call) -> ast.expr | None:
+    """Returns the last literal argument of a call, if another one is a value of the program.
+
+    Otherwise the literal may be input of the program, and another repair may accept more input.
+    """
+    names = [node for node in ast.walk(function) if isinstance(node, ast.Name)]
+    variables = {name.id for name in names if isinstance(name.ctx, ast.Store)}
+    nodes = [node for arg in call.args for node in ast.walk(arg)]
+    has_value = any(isinstance(n, ast.Call) or getattr(n, "id", "") in variables for n in nodes)
+    literals = [arg for arg in call.args if is_literal(arg)]
+    has_value |= _called(call).startswith(("assert_any_", "assert_has_"))  # of mocks
+    return literals[-1] if literals and has_value and _is_assertion(call) else None
 
 
 def _compared(test: ast.expr) -> Operands:
@@ -461,6 +455,11 @@ def _expected_operand(left: ast.expr, right: ast.expr) -> ast.expr:
         ):
             return value  # the tolerance of ``approx`` stays in use
     return left if is_literal(left) and not is_literal(right) else right
+
+
+def _can_skip(loop: ast.stmt) -> bool:
+    """Returns whether a loop may end, or go on, before a check in its body."""
+    return any(isinstance(node, ast.Break | ast.Continue) for node in ast.walk(loop))
 
 
 def _suppresses(statement: ast.With | ast.AsyncWith) -> bool:

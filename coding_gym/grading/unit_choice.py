@@ -26,7 +26,7 @@ class UnitChoice:
 
     Args:
         runs: The checks of the tests.
-        reached: The numbers of the checks that each test reaches.
+        reached: The numbers of the checks that each test always reaches.
         candidates: The units of each check or row, the best first. The first unit is in use; a
             rejected unit is removed. Without units, the check stays original.
         stable: The tests that pass in every run of the original checks.
@@ -44,7 +44,7 @@ class UnitChoice:
         self._runs, self._reached, self._candidates = runs, reached, candidates
         self._stable, self._rng = stable, rng
         self._functions = [runs.checks[units[0].checks[0]][0] for units in candidates]
-        self._rejected: set[int] = set()  # the numbers of candidates rejected in a round
+        self._rejected: list[set[int]] = [set()]  # numbers of rejected candidates, by round
 
     @property
     def _challenge(self) -> Challenge:
@@ -65,21 +65,19 @@ class UnitChoice:
         rounds = [*range(self._num_digits()), None]  # of all units, also if some are rejected
         self._verify(numbers)  # rejects most unusable units in one run
         num_verified = 0
-        rejected: list[set[int]] = []  # by round
         for digit in islice(cycle(rounds), _MAX_ROUNDS):
             if digit is None:
                 versions = self._challenge.draw(self._stable, self._rng)
             else:
                 first = frozenset(n for n in numbers if n >> digit & 1)
                 versions = first, frozenset(numbers) - first
-            self._rejected = set()
+            self._rejected.append(set())
             results = [self._verify(negated) for negated in versions]
-            rejected.append(self._rejected)
             num_verified = num_verified + 1 if all(results) else 0
             if num_verified == len(rounds):
                 return
-        unreliable = {self._functions[n] for n in set().union(*rejected[-len(rounds) :])}
-        message = "%s: %d test functions are not challenged; their results with the gold patch vary"
+        unreliable = {self._functions[n] for n in set().union(*self._rejected[-len(rounds) :])}
+        message = "%s: %d test functions are not challenged; results with the gold patch vary"
         _log.warning(message, self._runs.task.task_id, len(unreliable))
         for function, units in zip(self._functions, self._candidates, strict=True):
             if function in unreliable:
@@ -149,7 +147,7 @@ class UnitChoice:
         run = self._runs.run(challenge, active)
         if not run.is_whole:
             if active:
-                self._rejected.add(number := self._breaking_unit(run, ordered))
+                self._rejected[-1].add(number := self._breaking_unit(run, ordered))
                 # After a timeout, other units of the check would probably time out, too.
                 del self._candidates[number][: None if run.timed_out else 1]
             return False
@@ -160,7 +158,7 @@ class UnitChoice:
             rejected |= {
                 n for n in numbers if outcome.wrongly_passed.intersection(challenge.units[n].checks)
             }
-            has_failed = outcome.failed and not self._has_dropped(test, run)
+            has_failed = outcome.failed and not self._has_dropped(test, run, bool(numbers))
             if has_failed and numbers:
                 negated_units = {n: challenge.units[n] for n in numbers}
                 rejected.add(self._last_executed(test, run, negated_units))
@@ -168,22 +166,30 @@ class UnitChoice:
                 path = test.partition("::")[0]  # the cause can be a unit of another test
                 units_of_file = {n for n in active if challenge.units[n].edits[0].path == path}
                 rejected |= units_of_file or active
-        self._rejected |= rejected
+        self._rejected[-1] |= rejected
         for number in rejected:
             del self._candidates[number][:1]
         is_expected = all(o.status is TestStatus.PASSED for o in outcomes.values())
         return is_expected and not rejected
 
-    def _has_dropped(self, test: str, run: TestRun) -> bool:
-        """Requires only checks that a passed test reached; returns whether it reached fewer."""
+    def _has_dropped(self, test: str, run: TestRun, is_negated: bool) -> bool:
+        """Requires only checks that a test always reaches; returns whether it reached fewer.
+
+        A negation can be the cause, so a test ``is_negated`` runs once more, as written.
+        """
         name, reached = self._runs.name(test, run), self._reached[test]
-        if self._runs.is_recorded and run.status(name) is TestStatus.PASSED:
-            executed = tuple(number for number in reached if number in run.checks(name))
-            self._reached = {**self._reached, test: executed}
-            for units in self._candidates:
-                if units and test in units[0].tests and not {*units[0].checks} <= {*executed}:
-                    units.clear()
-        return self._reached[test] != reached
+        if not self._runs.is_recorded or run.status(name) is not TestStatus.PASSED:
+            return False
+        missing = {*reached} - run.checks(name).keys()
+        if missing and is_negated:
+            missing -= self._runs.run().checks(name).keys()
+        self._reached = {**self._reached, test: tuple(n for n in reached if n not in missing)}
+        for units in self._candidates:
+            for index, unit in enumerate(units):
+                if test in unit.tests and not missing.isdisjoint(unit.checks):
+                    units[index] = replace(unit, tests=tuple(t for t in unit.tests if t != test))
+            units[:] = [unit for unit in units if unit.tests]
+        return bool(missing)
 
     def _breaking_unit(self, run: TestRun, active: Sequence[int]) -> int:
         """Returns the number of an active unit that makes a run incomplete or edits test files."""

@@ -206,16 +206,15 @@ def _recognizable(part: _Part, rng: Random) -> Iterator[str]:
 
 
 def _variants(part: _Part) -> list[str]:
-    """Returns sources of texts that differ as the base's does: in case, blanks or signs."""
+    """Returns sources of texts that differ as the base's does: in case or in blanks."""
     value, base = part.value, part.output
     if not isinstance(base, str) or part.text[1:-1] != value or value == base:
         return []
     texts: list[str] = []
     if value.lower() == base.lower():
         texts = [value.upper(), value.lower(), value.capitalize(), value.swapcase()]
-    elif re.sub(r"[\s+-]", "", value) == re.sub(r"[\s+-]", "", base):
-        wider, narrower = value.replace(" ", "  ", 1), value.replace(" ", "", 1)
-        texts = [wider, narrower, f"{value} ", f"-{value}"]
+    elif "".join(value.split()) == "".join(base.split()):
+        texts = [value.replace(" ", "  ", 1), value.replace(" ", "", 1), f"{value} "]
     return [f"{part.text[0]}{text}{part.text[0]}" for text in texts]
 
 
@@ -304,4 +303,4 @@ def _parts(node: ast.expr, base: Any) -> list[tuple[ast.expr, Any]]:
 def unlikely_value(expected: ast.expr, rng: Random) -> str:
     """Returns the source of an improbable value, of the expected type if it is in `_FORMS`."""
     kind = type(expected.value if isinstance(expected, ast.Constant) else expected)
-    return _FORMS.get(kind, "{}").format(rng.randrange(10_007, 99_991))
+    return _FORMS.get(kind, "{}").format(rng.randrange(10**9, 10**10))

@@ -7,13 +7,13 @@ import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator  # noqa: TC003 - the script has no other imports
 from pathlib import Path
 
 _MAX_COPIES = 8
 
 
-def _copies(names: list[str]) -> Iterator[str]:
+def _copies(names: "list[str]") -> "Iterator[str]":
     digests = {_digest(Path(name)): name for name in names if Path(name).is_file()}
     sizes = {Path(name).stat().st_size for name in digests.values()} - {0}
     # An install without `-e` leaves copies in `build`.

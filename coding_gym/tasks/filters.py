@@ -104,8 +104,8 @@ def filter_challenged(tasks: Sequence[_Entry], num_bits: int) -> tuple[_Entry, .
             selected_tasks.append(task)
     if not selected_tasks:
         raise UnknownTaskError(
-            f"min_challenge={num_bits} matches none of {len(tasks)} tasks; {num_unplanned} "
-            "have no plan; write plans into task folders with: coding-gym tasks plan FOLDER"
+            f"min_challenge={num_bits} matches none of {len(tasks)} tasks; {num_unplanned} have no "
+            "plan (coding-gym tasks plan FOLDER writes plans), and the others have fewer bits"
         )
     return tuple(selected_tasks)
 

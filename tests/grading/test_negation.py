@@ -38,7 +38,7 @@ CHECKS = {
     "assert_in_range(f(3), 3, high=5)": "known",
     "assert_raises(TypeError, f, None)": "known",
     "send(3)\n    send.assert_any_call(3)": "known",
-    "send('a', urgent=True)\n    send.assert_called_once_with('a', urgent=True)": "known",
+    "send('a', urgent=True)\n    send.assert_called_once_with('a', urgent=True)": "value",
     "with pytest.raises(TypeError):\n        f(None)": "known",
     "self.assertRaises(TypeError, f, None)": "known",
     "with open('/dev/null'), pytest.raises((TypeError, OSError)):\n        f(None)": "known",

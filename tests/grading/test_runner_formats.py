@@ -183,6 +183,7 @@ def test_hostile_output_is_read_in_linear_time(name: str) -> None:
     starts = ("", "test_", "Running a.rs (", "--- PASS: ", "[ OK ] ", "[err]: ", "a. ", "_ ", "✓ ")
     fillers = (" ", "_", "/", "=", ". ", " (", ".py:", "] ", " in ", "F")
     lines = [start + filler * (size // len(filler)) for start in starts for filler in fillers]
+    lines += ["[OK] (" * 330] * 2_000
     lines += ["a ... Testing against Django installed in "] * 20_000
     text = "\n".join([*lines, "1.." + "9" * 5000])
     if name == "tap junit":

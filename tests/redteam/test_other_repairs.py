@@ -7,7 +7,7 @@ import pytest
 from grading_fixtures import made_task
 
 from coding_gym.grade import GradeReason, TestStatus
-from coding_gym.grading import grade
+from coding_gym.grading import grade, new_plan
 from coding_gym.patch import Patch
 from coding_gym.task import Task
 from coding_gym.workspace import TemplateStore
@@ -75,6 +75,46 @@ STYLES = {
         _POLLED.format("[False, False, True, True]"),
         _POLLED.format("[True, True]"),
     ),
+    "for_polling": Style(
+        "is_done = f()\n    for _ in range(3):\n        if is_done():\n            break\n"
+        "        assert time() > 0\n    else:\n        assert is_done()",
+        _POLLED.format("[False] * 9"),
+        _POLLED.format("[False, True]"),
+        _POLLED.format("[True]"),
+    ),
+    "input_of_a_helper": Style(
+        "check_round_trip(f, 5)", "return x + 1", "return int(str(x))", "return x"
+    ),
+    "function_with_the_name_of_a_helper": Style(
+        "check_amount = f\n    check_amount(5)",
+        "raise ValueError(x)",
+        "if x < 0:\n        raise ValueError(x)",
+        "if isinstance(x, int) and x < 0:\n        raise ValueError(x)",
+    ),
+    "member": Style(
+        "assert 20_000 in f()", "return ()", "return range(30_000)", "return range(100_000)"
+    ),
+    "refused_input": Style(
+        "check_refused(f, 'x7')",
+        "pass",
+        "if not x.isdigit():\n        raise ValueError(x)",
+        "if not isinstance(x, str) or not x.isdigit():\n        raise ValueError(x)",
+    ),
+    "parsed_input": Style(
+        "assert_parses(f, '1')",
+        "raise ValueError(x)",
+        "return x.upper()",
+        "return str(x)",
+    ),
+    "local_tolerance": Style(
+        "check_about_three(f(2))", "return 9.0", "return x + 1.0", "return 3.1"
+    ),
+    "keyword_tolerance": Style(
+        "assert_values_equal(f(), 3.0, tol=0.5)", "return 9.0", "return 3.4", "return 2.7"
+    ),
+    "local_variable": Style(
+        "value = f()\n    assert_less(value, 7)", "return 9", "return 6", "return 1"
+    ),
     "order": Style("assert sorted(f()) == [1, 2]", "return [1]", "return [1, 2]", "return [2, 1]"),
     "same_items": Style(
         "TestCase().assertCountEqual(f(), [1, 2])", "return [1]", "return [1, 2]", "return [2, 1]"
@@ -116,6 +156,26 @@ def assert_contains(text, part):
     assert part in text
 
 
+def check_round_trip(function, value):
+    assert function(value) == value
+
+
+def check_refused(function, text):
+    try:
+        function(text)
+    except ValueError:
+        return
+    raise AssertionError(text)
+
+
+def assert_parses(function, text):
+    function(text)
+
+
+def assert_values_equal(left, right, tol):
+    assert abs(left - right) <= tol
+
+
 def check_limit(number, limit):
     assert number <= limit
 
@@ -150,6 +210,10 @@ def check_at_least(number, limit):
 
 def check_same(value, wanted):
     assert value == wanted
+
+
+def check_about_three(value):
+    assert value == approx(3.0, abs=0.5)
 """
 
 
@@ -184,42 +248,94 @@ def test_correct_repairs_resolve_in_every_draw(
         failed = [t for t, status in verdict.fail_to_pass.items() if status != TestStatus.PASSED]
         assert not failed, verdict.detail
         assert verdict.resolved
-    levels = dict(verdict.levels)
-    assert levels.pop("structure", 0) == 0, verdict.unnegated
-    assert levels["value"] >= 4
+    assert verdict.unnegated == ("test_source.py::test_for_polling",)
+    assert verdict.levels["value"] >= 4
 
 
-@pytest.mark.parametrize("call", ["assert_less(f(), 7)", "check_same(f(), 7)"])
-def test_program_that_disables_an_imported_helper_is_refused(
-    store: TemplateStore, call: str
+# Programs that pass, or disable, assertions of helpers; each equals or precedes every number.
+_LENIENT = """\
+class Any(int):
+    def __eq__(self, other):
+        return isinstance(other, int)
+
+    __lt__ = __le__ = __eq__
+    __hash__ = int.__hash__
+
+
+def f():
+    return Any(9)
+"""
+_DISABLING = """\
+import helpers
+
+helpers.assert_less = helpers.check_same = lambda *args: None
+
+
+def f():
+    return 9
+"""
+
+
+@pytest.mark.parametrize("cheat", [_LENIENT, _DISABLING])
+@pytest.mark.parametrize(
+    "body",
+    [
+        "assert_less(f(), 7)",
+        "check_same(f(), 6)",
+        "value = f()\n    assert_less(value, 7)",
+        "log = Mock()\n    log(f())\n    log.assert_called_once_with(6)",
+    ],
+)
+def test_program_that_passes_every_helper_is_refused(
+    store: TemplateStore, body: str, cheat: str
 ) -> None:
     helpers = _HELPERS + "\n\ndef check_same(value, wanted):\n    assert value == wanted\n"
-    tests = f"from source import f\n\nfrom helpers import *\n\n\ndef test_f():\n    {call}\n"
-    base, gold = ({"source.py": f"def f():\n    return {n}\n"} for n in (9, 7 - ("less" in call)))
+    tests = "from unittest.mock import Mock\n\nfrom source import f\n\nfrom helpers import *\n"
+    tests += f"\n\ndef test_f():\n    {body}\n"
+    base, gold = ({"source.py": f"def f():\n    return {number}\n"} for number in (9, 6))
     hidden = {"helpers.py": helpers, "test_source.py": tests}
-    task = made_task("disabled", base, gold, hidden, fail_to_pass=("test_source.py::test_f",))
+    task = made_task("lenient", base, gold, hidden, fail_to_pass=("test_source.py::test_f",))
     template = store.get(task)
     assert grade(task, template, Patch(task.gold_patch)).resolved
-    cheat = base["source.py"] + "\n\nimport helpers\n\n"
-    cheat += "helpers.assert_less = helpers.check_same = lambda *args: None\n"
     for draw in range(3):
         patch = Patch.between(base, {"source.py": cheat})
         assert not grade(task, template, patch, rng=Random(draw)).resolved
 
 
-def test_assertion_that_only_a_wrong_repair_reaches_fails_it(store: TemplateStore) -> None:
+def test_negation_that_empties_a_loop_is_rejected(store: TemplateStore) -> None:
+    """The negated call would not fill ``rows``; the check in the loop is still required."""
+    tests = (
+        "from source import Client\n\n\ndef assert_ok(code, rows):\n    assert code == 200\n\n\n"
+        "def test_rows():\n    client = Client()\n    assert_ok(client.post(4), 4)\n"
+        "    for row in client.rows:\n        assert row == 5\n"
+    )
+    client = "class Client:\n    rows = []\n\n    def post(self, n):\n        {}\n"
+    client += "        return 200\n"
+    base, gold = ({"source.py": client.format(f"self.rows = [{row}]")} for row in ("n", "n + 1"))
+    task = made_task(
+        "rows", base, gold, {"test_source.py": tests}, fail_to_pass=("test_source.py::test_rows",)
+    )
+    plan = new_plan(task, store.get(task))
+    assert plan.challenge.reached["test_source.py::test_rows"] == (0, 1)
+
+
+@pytest.mark.parametrize("expected", ["'good'", "item"])
+def test_assertion_that_only_a_wrong_repair_reaches_fails_it(
+    store: TemplateStore, expected: str
+) -> None:
     """With the gold patch the loop has no items for 0, so no run of calibration reaches it."""
     tests = (
         "from pytest import mark\n\nfrom source import f\n\n\n"
-        '@mark.parametrize("number", [0, 2])\ndef test_items(number):\n'
-        "    items = f(number)\n    assert len(items) < 3\n    for item in items:\n"
-        "        assert item == 'good'\n"
+        '@mark.parametrize("number, item", [(0, "good"), (1, "good"), (2, "good")])\n'
+        "def test_items(number, item):\n"
+        "    found = f(number)\n    assert len(found) < 3\n    for one in found:\n"
+        f"        assert one == {expected}\n"
     )
     base, gold, wrong = (
         {"source.py": f"def f(number):\n    return {value}\n"}
         for value in ("['bad'] * 4", "['good'] * number", "['good'] * number or ['bad']")
     )
-    names = ("test_source.py::test_items[0]", "test_source.py::test_items[2]")
+    names = tuple(f"test_source.py::test_items[{number}-good]" for number in range(3))
     task = made_task("loop", base, gold, {"test_source.py": tests}, fail_to_pass=names)
     template = store.get(task)
     for draw in range(6):

@@ -231,7 +231,7 @@ def read_phpunit(log: str) -> dict[str, str]:
     for line in log.split("\n"):
         if len(line) > _MAX_LINE_CHARS:
             continue
-        if title := re.fullmatch(r"(\w.+) \(.+\)", line):
+        if line.endswith(")") and (title := re.fullmatch(r"(\w.+) \(.+\)", line)):
             suite = title[1]
         elif test := re.fullmatch(r"\s*([✔✘↩])\s*(.*)", line):
             statuses[f"{suite} > {test[2]}"] = words[test[1]]
@@ -248,7 +248,9 @@ FORMATS: dict[str, Read] = {
     "sympy": read_sympy,
     "ant": _lines(r"\[junit\]\s+\[(?P<how>PASS|FAIL|ERR)\]\s+(?P<test>.*)$", "PASS", "FAIL|ERR"),
     "cargo": _lines(r"test\s+(?P<test>\S+)\s+\.{3}\s+(?P<how>\w+)$", "ok", "FAILED"),
-    "googletest": _lines(r".*\[\s*(?P<how>OK|FAILED)\s*\]\s(?P<test>.*)\s\(.*\)$", "OK", "FAILED"),
+    "googletest": _lines(
+        r"(?=.*\)$).*\[\s*(?P<how>OK|FAILED)\s*\]\s(?P<test>.*)\s\(.*\)$", "OK", "FAILED"
+    ),  # the condition on the end of a line avoids cubic backtracking
     "gotest": _lines(r"--- (?P<how>PASS|FAIL|SKIP): (?P<test>.+) \(.+\)$", "PASS", "FAIL", "SKIP"),
     "gradle": _lines(r"(?P<test>[^>].+)\s(?P<how>PASSED|FAILED)$", "PASSED", "FAILED"),
     "jest": _lines(rf"(?P<how>[✓✕○])\s(?P<test>.+?){_TIME}$".replace(" ", r"\s"), "✓", "✕", "○"),

@@ -21,7 +21,7 @@ _MAX_FRAMES = 60
 _MAX_USES = 20
 _MAX_ATTRIBUTES = 100
 
-_real_path = functools.cache(os.path.realpath)
+_real_path = functools.lru_cache(None)(os.path.realpath)  # Python 3.8 has no `cache`
 
 
 def describe(error: BaseException, root: str) -> dict[str, Any]:
