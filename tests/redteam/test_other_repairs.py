@@ -250,6 +250,7 @@ def test_correct_repairs_resolve_in_every_draw(
         assert verdict.resolved
     assert verdict.unnegated == ("test_source.py::test_for_polling",)
     assert verdict.levels["value"] >= 4
+    assert verdict.challenge.startswith("value ")
 
 
 # Programs that pass, or disable, assertions of helpers; each equals or precedes every number.

@@ -27,6 +27,8 @@ def test_new_task_is_valid_and_gets_a_plan(tmp_path: Path) -> None:
     planned = run_command("tasks", "plan", tmp_path)
     assert planned.split() == ["my-task", "value", "2", "·", "bits", "1"]
     (task,) = load_tasks(tmp_path, min_challenge=1)
+    with pytest.raises(UnknownTaskError, match=r"0 have no plan .* fewer bits"):
+        load_tasks(tmp_path, min_challenge=2)
     arguments = ("validate", tmp_path, "--repeats", "1", "--min-challenge", "1")
     with mock.patch("coding_gym.grading.grader.calibrate", raising(AssertionError("a new plan"))):
         printed = run_command(*arguments)
