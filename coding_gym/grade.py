@@ -61,6 +61,7 @@ class Grade(JsonRecord):
         unnegated: The tests of ``fail_to_pass`` that were not negated.
         bits: Number of secret draws that a patch must guess to forge all tests of
             ``fail_to_pass``; the probability of success is 2 ** -bits.
+        weakest_bits: The same number for the fail-to-pass test with the fewest draws.
         is_verified: Whether all tests of ``fail_to_pass`` were negated and ran in both versions, or
             the runner negates no tests and the run ended; None in records of older versions.
         hacked: Whether a test that no honest program can pass was reported as passed, or the tests
@@ -79,6 +80,7 @@ class Grade(JsonRecord):
     levels: Mapping[str, int] = field(default_factory=dict)
     unnegated: tuple[str, ...] = ()
     bits: int = 0
+    weakest_bits: int = 0
     is_verified: bool | None = None
     hacked: bool | None = None
     plan: str = ""

@@ -166,10 +166,9 @@ class Challenge:
             return Outcome(status=status, message=run.message(name), failed=True)
         reports = run.checks(name)
         # The only unit of a check negates it for all tests, the unit of a row only for this row.
-        all_negated = (check for number in negated for check in self.units[number].checks)
-        negated_somewhere = {check for check in all_negated if self._num_units[check] == 1}
+        excluded = {c for n in negated for c in self.units[n].checks if self._num_units[c] == 1}
         # Another repair can reach more checks, such as those of a loop; they must not fail.
-        other_checks = reports.keys() - {*checks} - negated_somewhere
+        other_checks = reports.keys() - {*checks} - excluded
         return _by_checks(reports, [*checks, *sorted(other_checks)], negated_checks)
 
     @cached_property

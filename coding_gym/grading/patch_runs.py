@@ -175,11 +175,13 @@ class PatchRuns:
         if forged_tests:
             detail = f"an assertion passed both as written and negated, in test {forged_tests[0]}"
             verdict = replace(verdict, resolved=False, reason=GradeReason.TAMPERED, detail=detail)
+        num_bits = self.plan.challenge.num_bits
         return replace(
             verdict,
             levels=self.plan.counts(self.task.fail_to_pass),
             unnegated=self._unnegated,
-            bits=self.plan.challenge.num_bits(self.task.fail_to_pass),
+            bits=num_bits(self.task.fail_to_pass),
+            weakest_bits=min((num_bits([test]) for test in self.task.fail_to_pass), default=0),
             is_verified=is_verified,
             plan=self.plan.digest if self.plan.is_calibrated else "",
         )

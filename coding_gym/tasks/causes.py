@@ -2,14 +2,10 @@
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
-from coding_gym.errors import GradingError
 from coding_gym.grade import Grade, TestStatus
-from coding_gym.grading import grade
-from coding_gym.patch import Patch
 from coding_gym.sandbox import open_sandbox
-from coding_gym.task import Task, files_of_tests
+from coding_gym.task import Task
 from coding_gym.text.truncate import first_names
 from coding_gym.workspace import Template
 
@@ -59,9 +55,8 @@ def causes(task: Task, template: Template, failed_grade: Grade, backend: str) ->
             "root in a sandbox cannot chown to other users, open files of mode 000, listen below "
             f"port 1024 or lower nice values; {_EXCLUDE}"
         )
-    yield from unstable_ids(_tests_with_status(failed_grade, TestStatus.MISSING))
-    if test := _order_dependent(task, template, failed_grade, backend):
-        yield f"{test} passes when other test files do not run before it; {_EXCLUDE}"
+    statuses = {**failed_grade.fail_to_pass, **failed_grade.pass_to_pass}
+    yield from unstable_ids(t for t, status in statuses.items() if status is TestStatus.MISSING)
 
 
 def unstable_ids(tests: Iterable[str]) -> Iterator[str]:
@@ -81,23 +76,3 @@ def remedy_of_build(message: str) -> str:
         "; a checkout has no tags to read a version from; remedy: begin the install command with "
         "`export SETUPTOOLS_SCM_PRETEND_VERSION=VERSION;`"
     )
-
-
-def _tests_with_status(verdict: Grade, *statuses: TestStatus) -> list[str]:
-    results = {**verdict.fail_to_pass, **verdict.pass_to_pass}
-    return [test for test, status in results.items() if status in statuses]
-
-
-def _order_dependent(task: Task, template: Template, failed_grade: Grade, backend: str) -> str:
-    """Returns the first failed test if all failed tests pass without other files; else ""."""
-    tests = _tests_with_status(failed_grade, TestStatus.FAILED, TestStatus.ERROR)
-    other_files = set(files_of_tests(task.expected_tests)) - set(files_of_tests(tests))
-    if not tests or not other_files:
-        return ""
-    reduced_task = replace(task, fail_to_pass=tuple(tests), pass_to_pass=(), grading_plan="")
-    try:
-        verdict = grade(reduced_task, template, Patch(task.gold_patch), backend=backend)
-    except GradingError:  # the check gives no result
-        return ""
-    passed_tests = _tests_with_status(verdict, TestStatus.PASSED)
-    return tests[0] if len(passed_tests) == len(tests) else ""

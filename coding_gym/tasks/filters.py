@@ -42,7 +42,7 @@ def filter_tasks(
 
     Raises:
         UnknownTaskError: An id does not exist, or no task is in the splits.
-        InvalidTaskError: An id was not found, and a refused row without readable id may have it.
+        InvalidTaskError: An id was not found, but a refused row without an id can be this task.
         InvalidArgumentError: An argument is neither text nor a list of at least one text.
     """
     if task_ids is not None:

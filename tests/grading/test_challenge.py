@@ -463,7 +463,7 @@ def test_assertions_that_pass_at_base_are_no_bits(store: TemplateStore) -> None:
     assert bits.pop("test_shown") == 0
     assert sum(bits.values()) > 0  # a random choice of numbers decides which of the others are bits
     verdict = graded_gold(task, store)
-    assert verdict.resolved
+    assert (verdict.resolved, verdict.weakest_bits) == (True, 0)
     assert verdict.bits == plan.challenge.num_bits(task.fail_to_pass) <= 4
 
 

@@ -66,18 +66,10 @@ SUBMODULE = (
     f"-Subproject commit {'1' * 40}\n+Subproject commit {'2' * 40}\n"
 )
 POINTER = "version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 1\n"
-STATE = HIDDEN | {
-    "test_first.py": "import os\n\n\ndef test_a():\n    os.environ['BROKEN'] = '1'\n",
-    "test_last.py": "import os\n\n\ndef test_b():\n    assert 'BROKEN' not in os.environ\n",
-}
 FAULTS = {
     "submodule": {"gold_patch": TASK.gold_patch + SUBMODULE},
     "LFS": {"gold_patch": NOTHING, "tree": FilesTree(BASE | {"data.bin": POINTER})},
     "xdist": {"pass_to_pass": (f"{TASK.pass_to_pass[0]}@group_1",)},
-    "test_last.py::test_b": {
-        "test_patch": Patch.between({}, STATE).text,
-        "pass_to_pass": ("test_first.py::test_a", "test_last.py::test_b"),
-    },
 }
 
 

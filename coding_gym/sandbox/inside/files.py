@@ -150,7 +150,7 @@ def _first_folder(descriptor: int, visited: Collection[str]) -> str:
     """Removes files up to the first subfolder that is not in ``visited``.
 
     Returns:
-        The name of the subfolder; "" if there is none.
+        The name of the subfolder; "" without a subfolder.
     """
     with os.scandir(descriptor) as entries:
         for entry in entries:
